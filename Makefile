@@ -4,22 +4,35 @@ EXTRAS ?= dev,bench
 BIN := .venv/bin
 READY := .venv/.ready
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist worksteal
+BROWSER_TESTS := tests/e2e/browser
 CODE := $(wildcard src tests bench examples)
 
-.PHONY: demo test test-interop test-full check package bench clean
+.PHONY: demo test test-interop test-browser test-full browser pictures check package bench clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)                ## see a small team of agents at work
 	$(BIN)/python examples/demo.py
 
 test: $(READY)                ## our own tests, without the long sweeps
-	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --ignore tests/interop
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) --ignore tests/interop --ignore $(BROWSER_TESTS)
 
 test-interop: $(READY)        ## third-party suites and clients
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/interop
 
-test-full: $(READY)           ## every test
+test-browser: $(READY) browser  ## the web board in a real browser
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(BROWSER_TESTS)
+
+test-full: $(READY) browser   ## every test
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m ""
+
+browser:                      ## install chromium, where that is possible
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update && \
+	    DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends chromium fonts-dejavu-core >/dev/null; } || \
+	  { echo "These tests need a browser. Install Debian's: sudo apt-get install chromium" >&2; exit 1; }
+
+pictures: $(READY) browser    ## draw the pictures of the docs anew
+	AOF_PICTURES=docs/howto/pictures $(BIN)/python -m pytest -n0 $(BROWSER_TESTS)/test_pictures.py
 
 check: $(READY) package       ## style, types, the direction of imports, and what would be published
 	$(BIN)/python -m ruff check $(CODE)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from aof.bench import suite, table
-from bench import backlog, others, portable, siege, tools
+from bench import backlog, board, others, portable, siege, tools
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run.parts.append(tools.measured(folder, rounds=plan.rounds, seconds=plan.seconds, say=_say))
         amount = portable.Amount.quick() if options.quick else portable.Amount()
         run.parts.append(portable.measured(folder, amount=amount, say=_say))
+        page = board.Amount.quick() if options.quick else board.Amount()
+        run.parts.append(board.measured(folder, amount=page, say=_say, browser=not options.quick))
         attack = siege.Attack.quick() if options.quick else siege.Attack()
         run.parts.append(siege.measured(folder, rounds=1 if options.quick else 3, attack=attack, say=_say))
         _say("")

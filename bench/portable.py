@@ -1,5 +1,8 @@
 """What the portable view costs: a snapshot of many tasks beside one of few, and a follower of the event stream.
 
+A snapshot is taken in the two ways that people take one: by a process that goes on, such as a server, after somebody
+has worked on a task; and by the command, in a process of its own.
+
 The follower reads server-sent events from `aof up --http` while somebody writes 100 events per second. What it costs is
 the CPU that the service uses with it, less what it uses for the same writes without it.
 """
@@ -7,6 +10,9 @@ the CPU that the service uses with it, less what it uses for the same writes wit
 from __future__ import annotations
 
 import http.client
+import resource
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -46,11 +52,12 @@ class Amount(NamedTuple):
 
 def measured(folder: Path, *, amount: Amount, say: Callable[[str], object]) -> Part:
     """Both, as a part of the table."""
-    few, many = _snapshots(folder, amount, say)
-    shown, unit = seconds(Figure.of(many))
-    against = f"the same of {amount.few:,}"
-    grown = Figure.ratio(many, few)
-    rows = [TableRow(f"a snapshot of {amount.many:,} tasks", shown, unit, grown, against, Need(20, at_most=True))]
+    say(f"portable: writing {amount.many:,} tasks")
+    roots = [written(folder / f"snapshot-{count}", count) for count in (amount.few, amount.many)]
+    rows = [
+        _grown(f"a snapshot of {amount.many:,} tasks, asked again", amount, _asked_again(roots, amount, say)),
+        _grown(f"'aof snapshot' of {amount.many:,} tasks", amount, _commands(roots, amount, say)),
+    ]
     with serving(folder / "followed", 1) as server:
         shares = _followed(server, folder / "followed" / ".aof", amount, say)
     for form in _FORMATS:
@@ -61,19 +68,43 @@ def measured(folder: Path, *, amount: Amount, say: Callable[[str], object]) -> P
     return Part(f"Portable: snapshots, and followers of {_PER_SECOND} events per second", tuple(rows))
 
 
-def _snapshots(folder: Path, amount: Amount, say: Callable[[str], object]) -> tuple[list[float], list[float]]:
-    """Seconds for each, in turns."""
-    say(f"portable: writing {amount.many:,} tasks")
-    roots = [written(folder / f"snapshot-{count}", count) for count in (amount.few, amount.many)]
+def _grown(name: str, amount: Amount, times: list[list[float]]) -> TableRow:
+    few, many = times
+    shown, unit = seconds(Figure.of(many))
+    against = f"the same of {amount.few:,}"
+    return TableRow(name, shown, unit, Figure.ratio(many, few), against, Need(20, at_most=True))
+
+
+def _asked_again(roots: list[str], amount: Amount, say: Callable[[str], object]) -> list[list[float]]:
+    """Seconds of CPU for few and for many tasks, in turns; before each, a task is created, claimed and completed."""
     times: list[list[float]] = [[], []]
     with aof.open(roots[0], actor="bench") as few, aof.open(roots[1], actor="bench") as many:
+        for fabric in (few, many):
+            fabric.snapshot()
         for number in range(amount.rounds):
             say(f"portable: snapshots, round {number + 1} of {amount.rounds}")
             for place, fabric in enumerate((few, many)):
+                task = create(fabric)
+                claim(fabric, task)
+                complete(fabric, task)
                 begin = time.process_time()
                 fabric.snapshot()
                 times[place].append(time.process_time() - begin)
-    return times[0], times[1]
+    return times
+
+
+def _commands(roots: list[str], amount: Amount, say: Callable[[str], object]) -> list[list[float]]:
+    """The same for a command each."""
+    times: list[list[float]] = [[], []]
+    for number in range(amount.rounds):
+        say(f"portable: commands, round {number + 1} of {amount.rounds}")
+        for place, root in enumerate(roots):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            command = [sys.executable, "-m", "aof", "snapshot", "--json", "--data-dir", root]
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=_BOUND)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times[place].append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return times
 
 
 def _followed(server: Server, root: Path, amount: Amount, say: Callable[[str], object]) -> dict[str, list[float]]:

@@ -95,7 +95,13 @@ def measure(folder: Path, *, rounds: int, seconds: float, say: Callable[[str], o
 @contextmanager
 def serving(folder: Path, clients: int) -> Iterator[Server]:
     """`aof up --http` as users have it, with tokens for so many clients."""
-    root, _ = aof.init(folder / ".aof")
+    with serving_on(aof.init(folder / ".aof")[0], clients) as server:
+        yield server
+
+
+@contextmanager
+def serving_on(root: str, clients: int) -> Iterator[Server]:
+    """The same on a data directory that there is."""
     tokens = tuple(serve.create_token(root, f"client-{place}", "agent").token for place in range(clients))
     command = [sys.executable, "-m", "aof", "--data-dir", root, "up", "--http", "0", "--log-json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

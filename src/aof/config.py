@@ -32,6 +32,7 @@ schemaVersion = 1
 # [lease]
 # ttl = 300                      # seconds that a claim lasts without a sign of life
 # keptTtl = 3600                 # the same for a claim that outlives its session (claim --keep)
+# awayGrace = 86400              # seconds before a run of another clone counts as lost: its heartbeats stay there
 
 # [retry]
 # maxAttempts = 3
@@ -91,8 +92,8 @@ schemaVersion = 1
 # gpu = 2
 """
 
-SCHEMA_VERSION = 1
-_VERSION_LINE = f"schemaVersion = {SCHEMA_VERSION}"
+SCHEMA_VERSION = 2  # with lanes beside the root lane; a data directory begins with 1
+_VERSION_LINES = tuple(f"schemaVersion = {version}" for version in range(1, SCHEMA_VERSION + 1))
 _MAINTAINERS = "maintainers = "
 _SHARED = (
     'shared = "group"               # or "owner": who may read and write the files; \'aof doctor --fix\' sets modes'
@@ -118,10 +119,11 @@ class Storage(Section):
 
 
 class LeaseSettings(Section):
-    """How long a claim lasts, and one that outlives its session."""
+    """How long a claim lasts, one that outlives its session, and one that was made in another clone."""
 
     ttl: float = 300.0
     kept_ttl: float = 3600.0
+    away_grace: float = 86_400.0
 
 
 class RetrySettings(Section):
@@ -169,6 +171,7 @@ class ChannelSettings(Section):
     priority: tuple[Literal["low", "normal", "high", "critical"], ...] = ()
     agent: tuple[str, ...] = ()
     sla: bool = True
+    question: bool = True
     handoff: bool = True
     mail: bool = True
     batch: float = 10.0
@@ -228,7 +231,7 @@ class WorklogSettings(Section):
 class Settings(Section):
     """All settings of a data directory."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = 1
     project: str | None = None
     maintainers: tuple[str, ...] = ()
     shared: Literal["owner", "group"] = "owner"
@@ -291,7 +294,7 @@ def load_settings(root: str) -> Settings:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsUnusable(f"aof.toml cannot be read: {error}", "put a text file in UTF-8 there") from None
     lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
-    told = [line for line in lines if line != _VERSION_LINE]
+    told = [line for line in lines if line not in _VERSION_LINES]
     if not told:
         return Settings()
     if len(told) == 1 and (names := _maintainers(told[0])) is not None:

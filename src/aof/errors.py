@@ -3,25 +3,27 @@
     AofError
     ├── NotFound      not_found    TaskNotFound, NoSuchAttempt, ParentNotFound, HandoffNotFound, NothingReady,
     │                              NoDataDirectory, WorkflowNotFound, MessageNotFound, NoCharter, ConflictNotFound,
-    │                              JobNotFound
+    │                              JobNotFound, NoQuestion
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              RevisionConflict, IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed,
-    │                              HandoffOpen, AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists
+    │                              HandoffOpen, AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists,
+    │                              AlreadyAnswered
     ├── Refused       refused      NotReady, NotReconciled, NotUndoable, ChildrenOpen, InvalidTransition, TaskRunning,
     │                              CancelRequested, DependencyCycle, ResourceBusy, NoRoute, NotRouted, AtCapacity,
     │                              AgentInactive, NotAllowed, SelfApproval, NestedDelegation, Unauthenticated,
     │                              ActorMismatch, OutcomeRequired, HopRoleMismatch, NotAttached, Unmerged,
-    │                              OutOfScope, LockRequired, BudgetExceeded, BudgetTooSmall, NotAddressee,
+    │                              MergePending, UnmergeableHistory, OutOfScope, LockRequired, BudgetExceeded,
+    │                              BudgetTooSmall, NotAddressee,
     │                              NotAccepted, HandedOver, NoReturnExpected, SegmentOpen, EscalationDepth,
     │                              CapabilityMismatch, MessageClosed, NotReceiver, NotCloser, StatusNotAllowed,
     │                              RevisionMismatch, MissingPart, CharterExists, ApprovalRequired, RebuttalUsed,
-    │                              RebuttalLate, ConflictSettled
+    │                              RebuttalLate, ConflictSettled, QuestionRequired, SelfAnswer
     ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
     │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
     │                              InvalidWorkflow, TooManyMessages, MalformedPayload, UnreadableJobs
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, LinkRefused, ReadOnly,
     │                              UnsupportedFilesystem, UnsupportedVersion, RunnerFailed, TooManyRequests
-    └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged, LineEndingsConverted
+    └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged, LineEndingsConverted, LaneRefused
 
 Every leaf has a stable `code`. A hint is text plus, where a call helps, the call as data, so that each
 surface spells it in its own way. Must not know any surface.
@@ -97,19 +99,33 @@ from aof.core.errors.org import (
     Unauthenticated,
     UnusableOrgChart,
 )
-from aof.core.errors.runs import AlreadyClaimed, NotLeaseHolder, RunnerFailed, RunRequired, StaleLease, UnreadableResult
+from aof.core.errors.runs import (
+    AlreadyAnswered,
+    AlreadyClaimed,
+    NoQuestion,
+    NotLeaseHolder,
+    QuestionRequired,
+    RunnerFailed,
+    RunRequired,
+    SelfAnswer,
+    StaleLease,
+    UnreadableResult,
+)
 from aof.core.errors.storage import (
     CommitUnknown,
     DiskFull,
+    LaneRefused,
     LineEndingsConverted,
     LinkRefused,
     LockTimeout,
     LogDamaged,
     LogPoisoned,
+    MergePending,
     NoDataDirectory,
     ReadOnly,
     SettingsUnusable,
     StorageFailed,
+    UnmergeableHistory,
     Unmerged,
     UnsupportedFilesystem,
     UnsupportedVersion,
@@ -139,6 +155,7 @@ from aof.core.errors.workflows import HopRoleMismatch, InvalidWorkflow, NotAttac
 __all__ = [
     "ActorMismatch",
     "AgentInactive",
+    "AlreadyAnswered",
     "AlreadyClaimed",
     "AlreadyReturned",
     "AmbiguousId",
@@ -178,6 +195,7 @@ __all__ = [
     "JobExists",
     "JobNotFound",
     "KeyConflict",
+    "LaneRefused",
     "LineEndingsConverted",
     "LinkRefused",
     "LockRequired",
@@ -185,12 +203,14 @@ __all__ = [
     "LogDamaged",
     "LogPoisoned",
     "MalformedPayload",
+    "MergePending",
     "MessageClosed",
     "MessageNotFound",
     "MissingPart",
     "NestedDelegation",
     "NoCharter",
     "NoDataDirectory",
+    "NoQuestion",
     "NoReturnExpected",
     "NoRoute",
     "NoSuchAttempt",
@@ -211,6 +231,7 @@ __all__ = [
     "OutcomeRequired",
     "ParentNotFound",
     "PayloadTooLarge",
+    "QuestionRequired",
     "ReadOnly",
     "RebuttalLate",
     "RebuttalUsed",
@@ -221,6 +242,7 @@ __all__ = [
     "RunRequired",
     "RunnerFailed",
     "SegmentOpen",
+    "SelfAnswer",
     "SelfApproval",
     "SettingsUnusable",
     "StaleHandoff",
@@ -234,6 +256,7 @@ __all__ = [
     "TooManyRequests",
     "Unauthenticated",
     "Unavailable",
+    "UnmergeableHistory",
     "Unmerged",
     "UnreadableJobs",
     "UnreadableMessage",

@@ -43,8 +43,8 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
     assert isinstance(rows, list)
     parts = list(dict.fromkeys(row["part"].split(":")[0] for row in rows))
     assert [part for part in parts if part != "Backlog.md"] == [
-        "The disk", "AOF", "Documents", "Others", "Size", "The command line", "Audit", "Service", "MCP", "Portable",
-        "Siege",
+        "The disk", "AOF", "Documents", "Others", "Size", "The command line", "Audit", "Merge", "Service", "MCP",
+        "Portable", "Board", "Siege",
     ]  # fmt: skip
     needs = {row["name"] for row in rows if row["need"]}
     assert needs == {
@@ -62,14 +62,19 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
         "audit by task, 1,000 records",
         "audit by from, 1,000 records",
         "audit by to, 1,000 records",
+        "merge, 2 lanes x 300 commits, CPU",
+        "that ratio",
         "tick, dry, all explained",
         "from ready to the agent's first step",
         "idle, CPU of one core",
         "tool calls, in sessions",
         "tool calls, newest revision",
-        "a snapshot of 40 tasks",
+        "a snapshot of 40 tasks, asked again",
+        "'aof snapshot' of 40 tasks",
         "one follower, native events",
         "one follower, agentruntime events",
+        "/board/tasks at 40 tasks, server's CPU",
+        "/board/ at 40 tasks, server's CPU",
         "a call under attack, p95",
     }
     assert all(row["verdict"] for row in rows if row["need"])

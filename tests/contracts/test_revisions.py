@@ -101,3 +101,26 @@ def test_the_next_task_cannot_be_claimed_by_a_revision(fabric: Fabric) -> None:
     fabric.create("Somewhere")
     with pytest.raises(InvalidInput, match="no task is named"):
         fabric.claim(agent="ada", expect_rev=1)
+
+
+def test_the_refusal_shows_of_long_texts_where_they_differ(fabric: Fabric) -> None:
+    long = "A sentence that says nothing new. " * 40
+    task = fabric.create("Title", brief=f"{long}The end.", tags=["a"]).task_id
+    seen = fabric.get(task).rev
+    fabric.edit(task, description=f"{long}Another end.", routing={"tags": ["b"]})
+    with pytest.raises(RevisionConflict) as refused:
+        fabric.edit(task, title="Mine", expect_rev=seen)
+    message = refused.value.message
+    assert "The end." in message
+    assert "Another end." in message
+    assert 'routing was {"tags":["a"]}, is {"tags":["b"]}' in message
+    assert len(message) < 400
+
+
+def test_the_refusal_shows_a_text_that_was_only_added_to(fabric: Fabric) -> None:
+    long = "A sentence that says nothing new. " * 40
+    task = fabric.create("Title", brief=long.strip()).task_id
+    seen = fabric.get(task).rev
+    fabric.edit(task, description=f"{long}And more.")
+    with pytest.raises(RevisionConflict, match="And more"):
+        fabric.edit(task, title="Mine", expect_rev=seen)

@@ -13,8 +13,9 @@ import ryaml
 
 from aof.config import load_settings
 from aof.core.org.chart.validation import judge
-from aof.entrypoints.bootstrap import open_fabric, trust_data_dir
+from aof.entrypoints.bootstrap import open_fabric
 from aof.entrypoints.delivery import configured
+from aof.entrypoints.trust import trust_data_dir
 from tests.support.repository import ROOT
 from tests.support.served import aof
 from tests.support.service import Up, directory

@@ -17,8 +17,10 @@ import pytest
 
 from aof.adapters.runners.process import ProcessRunner
 from aof.app.commands.dispatcher import Dispatcher
-from aof.app.scheduler import host, tick
+from aof.app.scheduler import run_ends, task_steps, tick
 from aof.app.scheduler.host import Hosting
+from aof.app.scheduler.run_ends import RunEnds
+from aof.app.scheduler.task_steps import TaskSteps
 from aof.app.scheduler.tick import Tick
 from aof.core.errors.base import AofError
 from aof.core.errors.storage import LockTimeout
@@ -75,12 +77,12 @@ class Bench:
             assert "\x1b" not in reason
 
 
-@pytest.mark.parametrize("name", sorted(tick._CARRIERS))
+@pytest.mark.parametrize("name", sorted(task_steps._CARRIERS))
 def test_an_action_that_raises_holds_up_nobody_else(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path)
-    carrier, planned = tick._CARRIERS[name], Tick.planned
+    carrier, planned = task_steps._CARRIERS[name], Tick.planned
 
-    def broken(self: Tick, action: Action, task: Any) -> str | None:
+    def broken(self: TaskSteps, action: Action, task: Any) -> str | None:
         return bench.breaks() if task.id == bench.victim else carrier(self, action, task)
 
     def forced(self: Tick, snapshot: Snapshot) -> Plan:
@@ -90,20 +92,20 @@ def test_an_action_that_raises_holds_up_nobody_else(name: str, tmp_path: Path, m
         one = (Action(action=name, task_id=bench.victim, reason="injected"),) if bench.victim in known else ()
         return msgspec.structs.replace(found, actions=(*one, *others))
 
-    monkeypatch.setitem(tick._CARRIERS, name, broken)
+    monkeypatch.setitem(task_steps._CARRIERS, name, broken)
     monkeypatch.setattr(Tick, "planned", forced)
     bench.check(bench.run())
 
 
-@pytest.mark.parametrize("name", [*sorted(host._MEANINGS), None], ids=str)
+@pytest.mark.parametrize("name", [*sorted(run_ends._MEANINGS), None], ids=str)
 def test_an_end_that_raises_holds_up_nobody_else(
     name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(tmp_path)
     ended = Hosting.ended
-    meaning: Callable[[Hosting, Ended], None] = host._MEANINGS.get(name or "", Hosting._over)
+    meaning: Callable[[RunEnds, Ended], None] = run_ends._MEANINGS.get(name or "", RunEnds._over)
 
-    def broken(self: Hosting, end: Ended) -> None:
+    def broken(self: RunEnds, end: Ended) -> None:
         if end.work.task_id == bench.victim:
             bench.breaks()
         meaning(self, end)
@@ -112,9 +114,9 @@ def test_an_end_that_raises_holds_up_nobody_else(
         ended(self, msgspec.structs.replace(end, stopped=name) if end.work.task_id == bench.victim else end)
 
     if name is None:
-        monkeypatch.setattr(Hosting, "_over", broken)
+        monkeypatch.setattr(RunEnds, "_over", broken)
     else:
-        monkeypatch.setitem(host._MEANINGS, name, broken)
+        monkeypatch.setitem(run_ends._MEANINGS, name, broken)
     monkeypatch.setattr(Hosting, "ended", stopped)
     monkeypatch.setattr(Service, "_finished", _when_others_are_done(bench))
     bench.check(bench.run())
@@ -183,7 +185,8 @@ def test_a_workers_message_that_raises_ends_neither_its_run_nor_the_service(
 
 STEPS = {
     ProcessRunner: ("reserve", "start", "stop", "orphaned", "end", "_heard", "_noise"),
-    Hosting: ("_deliver", "_recorded", "_beat", "_fence"),
+    Hosting: ("_deliver", "_beat", "_fence"),
+    RunEnds: ("record",),
 }
 
 
@@ -287,14 +290,14 @@ def test_a_tick_by_hand_goes_on_with_the_others(tmp_path: Path, monkeypatch: pyt
     root = directory(tmp_path, {})
     with open_fabric(root, actor="pm") as fabric:
         first, second = (fabric.create(title, backlog=True).task_id for title in ("One", "Two"))
-        carrier = tick._CARRIERS["promote"]
+        carrier = task_steps._CARRIERS["promote"]
 
-        def broken(self: Tick, action: Action, task: Any) -> str | None:
+        def broken(self: TaskSteps, action: Action, task: Any) -> str | None:
             if task.id == first:
                 raise RuntimeError("injected")
             return carrier(self, action, task)
 
-        monkeypatch.setitem(tick._CARRIERS, "promote", broken)
+        monkeypatch.setitem(task_steps._CARRIERS, "promote", broken)
         ticked = fabric.tick()
         assert [one.task_id for one in ticked.actions] == [second]
         (left,) = [one for one in ticked.left if one.task_id == first]
@@ -307,7 +310,7 @@ def test_a_tick_by_hand_that_can_do_nothing_fails(tmp_path: Path, monkeypatch: p
     def busy(*_given: Any) -> None:
         raise LockTimeout("somebody holds the lock", "try again")
 
-    monkeypatch.setitem(tick._CARRIERS, "promote", busy)
+    monkeypatch.setitem(task_steps._CARRIERS, "promote", busy)
     with open_fabric(root, actor="pm") as fabric:
         fabric.create("One", backlog=True)
         with pytest.raises(AofError, match="holds the lock"):

@@ -15,7 +15,8 @@ import anyio
 import pytest
 
 from aof.entrypoints import serve
-from aof.entrypoints.bootstrap import open_fabric, trust_data_dir
+from aof.entrypoints.bootstrap import open_fabric
+from aof.entrypoints.trust import trust_data_dir
 from tests.support import peers
 from tests.support.receiver import receiver
 from tests.support.requirements import requirement

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from aof.core.errors.storage import LockTimeout
-from aof.entrypoints.bootstrap import diagnose, open_fabric
+from aof.entrypoints.bootstrap import open_fabric
+from aof.entrypoints.upkeep import diagnose
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.log.writer import LOCK
 from aof.stores.filesystem.recovery.journal import boot_id

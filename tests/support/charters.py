@@ -18,9 +18,9 @@ TEAM = model.Charter(
         model.Participant(role="Developer", agent="bob", model="any", lane="docs"),
     ),
     lanes=(
-        model.Lane(name="api", owner="ada", patterns=("src/api/**",)),
-        model.Lane(name="docs", owner="bob", patterns=("docs/**",)),
-        model.Lane(name="Shared log", owner="All agents", patterns=("WORKLOG.md",)),
+        model.CharterLane(name="api", owner="ada", patterns=("src/api/**",)),
+        model.CharterLane(name="docs", owner="bob", patterns=("docs/**",)),
+        model.CharterLane(name="Shared log", owner="All agents", patterns=("WORKLOG.md",)),
     ),
     governance=model.Governance(merge_policy="after review", test_policy="all green"),
     gates=(

@@ -13,6 +13,7 @@ from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock
 from tests.support.disks import DyingDisk, Killed, Moment, Step, SteppingDisk, writes_data
+from tests.support.same_place import adopt
 
 
 def opened(root: Path, clock: FakeClock, disk: Disk | None = None, boot: str = "one") -> Fabric:
@@ -32,6 +33,7 @@ def deaths(steps: list[Step]) -> Iterator[tuple[int, Moment]]:
 def died(before: Path, root: Path, clock: FakeClock, act: Callable[[Fabric], object], disk: DyingDisk) -> list[Step]:
     """Act on a copy of a data directory until the disk kills; the steps that were taken."""
     shutil.copytree(before, root)
+    adopt(root)
     fabric: Fabric | None = None
     try:
         fabric = opened(root, clock, disk)

@@ -6,6 +6,7 @@ runs, heads and index with each other. It trusts the core's `evolve`, and nothin
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from hashlib import sha256
@@ -48,9 +49,26 @@ def fabric_on(store: FilesystemStore, clock: ManualClock | None = None) -> Fabri
 
 
 def log_lines(root: str | os.PathLike[str]) -> list[bytes]:
-    """The lines of the log, as they lie there."""
-    days = sorted(Path(root, "events").glob("*.jsonl"))
-    return [line for day in days for line in day.read_bytes().splitlines(keepends=True)]
+    """The lines of the log from its root to its one tip, as they lie there; lanes say what they build on."""
+    files = {path.name: path.read_bytes() for path in sorted(Path(root, "events").glob("*.jsonl"))}
+    days = [name for name in files if len(name) == len("2026-01-01.jsonl")]
+    headers = {name: json.loads(files[name].split(b"\n", 1)[0]) for name in files if name not in days}
+    built_on = {(after["file"], after["offset"]) for after in (one["after"] for one in headers.values())}
+    built_on |= {
+        (head["file"], head["offset"]) for one in headers.values() if "merge" in one for head in one["merge"]["heads"]
+    }
+    last = [day for day in days if files[day]][-1:]
+    ends = [name for name in (*last, *headers) if (name, len(files[name])) not in built_on]
+    assert len(ends) <= 1, f"the log has several tips: {ends}"
+    parts: list[bytes] = []
+    here, end = (ends or [""])[0], None
+    while here in headers:
+        after = headers[here]["after"]
+        parts.append(files[here][:end].split(b"\n", 1)[1])
+        here, end = after["file"], after["offset"]
+    earlier = [files[day] for day in days if day < here]
+    whole = b"".join([*earlier, files.get(here, b"")[:end], *reversed(parts)])
+    return whole.splitlines(keepends=True)
 
 
 def check_invariants(

@@ -10,6 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker
 
 from aof.app.portable.schemas import EVENTS, KINDS, STATUSES
+from aof.app.portable.service import PortableService
 from aof.core.model.ids import attempt_of, task_of_run
 from tests.support.repository import ROOT
 from tests.support.room import Room
@@ -52,8 +53,11 @@ class Camera:
         self.room = room
 
     def view(self, at: int | None = None, *, archived: bool = False) -> Fields:
-        """A snapshot, which changes nothing."""
-        return valid(self.room.idle(self.room.fabric.snapshot, at=at, archived=archived))
+        """A snapshot, which changes nothing, and which a process that was never asked before would take as well."""
+        view = valid(self.room.idle(self.room.fabric.snapshot, at=at, archived=archived))
+        asked_first = PortableService(self.room.fabric.services.environment)
+        assert view == valid(asked_first.snapshot(at=at, archived=archived))
+        return view
 
     def tasks(self, at: int | None = None) -> dict[str, Fields]:
         """All tasks by their IDs, also those that were put away."""

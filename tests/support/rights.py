@@ -39,7 +39,7 @@ WORKFLOW: Final[dict[str, Any]] = {"name": "build", "hops": [{"id": "build", "ro
 Subject = Literal[
     "none", "free", "routed", "running", "reviewed", "blocked", "paused", "done", "dead", "waiting", "linked", "gated",
     "received", "mailed", "chartered", "disputed", "sent", "handed", "taken", "escalated",
-    "scheduled", "archived",
+    "scheduled", "archived", "asked",
 ]  # fmt: skip
 
 
@@ -110,6 +110,8 @@ CASES: Final[tuple[Case, ...]] = (
     Case("create in the name of a worker", "create", "none", given={"title": "New", "brief": "x", "actor": OTHER}),
     *_both("heartbeat", "running", "heartbeat of a run"),
     *_both("progress", "running", "progress of a run", text="half"),
+    *_both("ask", "running", "ask about a run", text="Which?"),
+    *_both("answer", "asked", "answer a question", text="This."),
     *_both("update", "running", "new body of a running task", body="New."),
     *_both("release", "running", "release a run"),
     *_both("fail", "running", "fail a run"),
@@ -196,6 +198,7 @@ CASES: Final[tuple[Case, ...]] = (
     Case("tick", "tick", "none"),
     Case("recover", "recover", "none"),
     Case("sync", "sync", "none"),
+    Case("merge histories", "merge", "none"),
     Case("doctor", "doctor", "none"),
     Case("prune audit files", "audit_prune", "none"),
 )
@@ -265,10 +268,12 @@ def _subject(fabric: Fabric, case: Case, who: str) -> str:
     if case.subject == "waiting":
         made["depends_on"] = [fabric.create("First").task_id]
     task_id = fabric.create(**made, **more.get(case.subject, {})).task_id
-    if case.subject in ("running", "reviewed", "done", "archived", "dead"):
+    if case.subject in ("running", "asked", "reviewed", "done", "archived", "dead"):
         held = fabric.claim(task_id, agent=OTHER if case.subject in ("done", "archived") else worker)
         if case.subject == "dead":
             held.fail("no", retryable=False)
+        elif case.subject == "asked":
+            fabric.ask(task_id, text="Which?", run=held.run_id)
         elif case.subject != "running":
             held.complete("did it")
     if case.subject in ("done", "archived"):

@@ -18,6 +18,7 @@ from aof.stores.filesystem.store import FilesystemStore
 from tests.support.clock import DAY, MONDAY, ManualClock
 from tests.support.disks import Killed, SteppingDisk
 from tests.support.invariants import SAME_BOOT, fabric_on, log_lines
+from tests.support.same_place import adopt
 
 ONE, TWO, THREE = (f"TASK-2026-03-02-00{number}" for number in (1, 2, 3))
 HOUR = 60 * 60 * 1000
@@ -278,6 +279,7 @@ def copy(source: Path, target: Path) -> Path:
     if target.exists():
         shutil.rmtree(target)
     _copy(str(source), str(target))
+    adopt(target)
     return target
 
 

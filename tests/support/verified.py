@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from aof.core.errors.storage import LogDamaged
 from aof.stores.filesystem.log import chain
-from aof.stores.filesystem.log.reader import Position, Reader
+from aof.stores.filesystem.log.position import Position
+from aof.stores.filesystem.log.reader import Reader
 
 
 def verify(reader: Reader, start: Position | None = None) -> Position:
@@ -14,10 +15,10 @@ def verify(reader: Reader, start: Position | None = None) -> Position:
         for place, (line, event) in enumerate(lines, 1):
             if not chain.proves(line, here.digest) or event.seq <= here.seq or event.commit != (place, len(lines)):
                 raise LogDamaged(
-                    f"the log's chain is broken at event {event.seq} in {behind.day}.jsonl",
+                    f"the log's chain is broken at event {event.seq} in {behind.segment}.jsonl",
                     "restore the file from a backup or from version control; nothing was changed",
                     seq=event.seq,
-                    day=behind.day,
+                    day=behind.segment,
                 )
-            here = Position(behind.day, behind.offset, event.seq, event.hash)
+            here = Position(behind.segment, behind.offset, event.seq, event.hash)
     return here

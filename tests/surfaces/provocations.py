@@ -219,7 +219,23 @@ def _unreadable_workflow(scene: Scene) -> Asked:
     return "create", {"title": "Do it", "brief": "x", "workflow": "broken"}
 
 
+def _questioned(scene: Scene, *texts: str) -> str:
+    task_id = scene.held("bob")
+    for text in texts:
+        scene.fabric.ask(task_id, text=text, agent="bob")
+    return task_id
+
+
+def _answered_before(scene: Scene) -> Asked:
+    task_id = _questioned(scene, "Which?")
+    scene.fabric.answer(task_id, text="this")
+    return "answer", {"task_id": task_id, "text": "that"}
+
+
 PLAIN: dict[str, Provoke] = {
+    "already_answered": _answered_before,
+    "no_question": lambda scene: ("answer", {"task_id": scene.held("bob"), "text": "that"}),
+    "question_required": lambda scene: ("answer", {"task_id": _questioned(scene, "Which?", "How?"), "text": "that"}),
     "invalid": lambda scene: ("edit", {"task_id": scene.task()}),
     "payload_too_large": lambda scene: ("create", {"title": "x" * 501, "brief": "x"}),
     "task_not_found": lambda _scene: ("show", {"task_id": MISSING}),
@@ -335,7 +351,16 @@ def _delegated(scene: Scene, to: str, **given: Any) -> Asked:
     return "handoff_new", asked | given
 
 
+def _own_question(scene: Scene) -> Asked:
+    _free(scene)
+    task_id = scene.fabric.as_actor(WHO).create("Do it", brief="x").task_id
+    scene.fabric.claim(task_id, agent=WHO)
+    scene.fabric.ask(task_id, text="May I?", agent=WHO)
+    return "answer", {"task_id": task_id, "text": "yes"}
+
+
 CHARTED: dict[str, Provoke] = {
+    "self_answer": _own_question,
     "at_capacity": _one_too_many,
     "not_routed": _for_bob_only,
     "self_approval": _own_work,
@@ -355,6 +380,7 @@ NOT_BY_A_CALL: dict[str, str] = {
         (
             "commit_unknown", "disk_full", "link_refused", "lock_timeout", "log_damaged", "log_line_endings",
             "log_poisoned", "no_data_directory", "read_only", "settings_unusable", "storage_failed", "unmerged_paths",
+            "merge_pending", "unmergeable_history", "lane_refused",
             "unsupported_filesystem", "unsupported_version", "another_task", "id_taken", "jobs_unreadable",
             "unreadable_message", "invalid_run_result", "runner_failed", "unusable_org_chart",
         ),

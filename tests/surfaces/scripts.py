@@ -240,6 +240,8 @@ def looking_after(tape: Tape) -> None:
     tape.ask("sync")
     tape.ask("show", task_id=task_id)
     tape.ask("recover")
+    tape.ask("merge", dry_run=True)
+    tape.ask("merge")
     tape.ask("doctor")
     tape.ask("doctor", fix=True)
 

@@ -13,7 +13,8 @@ import pytest
 import ryaml
 
 from aof.adapters.runners.processes import of_run
-from aof.entrypoints.bootstrap import open_fabric, trust_data_dir
+from aof.entrypoints.bootstrap import open_fabric
+from aof.entrypoints.trust import trust_data_dir
 from tests.support.requirements import requirement
 from tests.support.service import Up, directory, lives, scripted
 from tests.surfaces.doors import OnTheCommandLine, OverMcp, Refusal, mcp_door, mcp_session, of_tool

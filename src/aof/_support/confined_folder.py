@@ -60,9 +60,15 @@ class ConfinedFolder:
             return known, name
         return self.folder(above), name
 
-    def keeps(self, path: str) -> bool:
-        """Whether the folder is open."""
-        return path in self._known
+    def prove(self, path: str) -> None:
+        """Refuse a folder that is reached through a link; one that is missing will be made."""
+        try:
+            if path in self._known or self.has(path):
+                self.folder(path)
+        except FileNotFoundError:
+            above = path.rpartition("/")[0]
+            if above != self.root:
+                self.prove(above)
 
     def has(self, path: str) -> bool:
         """Whether something lies there, be it a link that leads nowhere; a miss costs less than an error."""

@@ -8,23 +8,29 @@ through this. Must not know the types.
 from __future__ import annotations
 
 from _thread import RLock
+from functools import cache
 
 import msgspec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from typing import Protocol, TypeVar
 
     _Kind = TypeVar("_Kind")
 
+    class _Prepare(Protocol):
+        def __call__(self, kind: _Kind, /) -> _Kind:
+            """The same type; from here on every thread may use it, with all types that it consists of."""
+            ...
+
+
 _turn = RLock()
-_prepared: set[object] = set()
 
 
-def prepare_type(kind: _Kind) -> _Kind:
-    """The same type; from here on every thread may use it, with all types that it consists of."""
-    if kind not in _prepared:
-        with _turn:
-            msgspec.json.Decoder(kind)
-            _prepared.add(kind)
+def _prepare(kind: _Kind) -> _Kind:
+    with _turn:
+        msgspec.json.Decoder(kind)
     return kind
+
+
+prepare_type: _Prepare = cache(_prepare)  # whose types mypy forgets

@@ -31,12 +31,13 @@ class Inotify:
             raise OSError(ctypes.get_errno(), "inotify cannot be used")
         self._folders: dict[int, str] = {}
 
-    def watch(self, folder: str, what: int) -> None:
-        """Also tell of this folder."""
-        number = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), what)
-        if number < 0:
-            raise OSError(ctypes.get_errno(), f"{folder} cannot be watched")
-        self._folders[number] = folder
+    def watch(self, what: int, *folders: str) -> None:
+        """Also tell of these folders."""
+        for folder in folders:
+            number = self._libc.inotify_add_watch(self.fd, os.fsencode(folder), what)
+            if number < 0:
+                raise OSError(ctypes.get_errno(), f"{folder} cannot be watched")
+            self._folders[number] = folder
 
     def read(self) -> set[tuple[str, str]]:
         """Folder and name of what has changed since; an empty folder says that some of it was lost."""

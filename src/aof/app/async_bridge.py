@@ -18,10 +18,13 @@ import msgspec
 from aof.app.commands.retryable import PASSING, Passing, may_pass
 from aof.app.fabric import Fabric
 from aof.app.faults import record
+from aof.app.operations.results import AskedQuestion
 from aof.app.operations.rows.org import SendParams
+from aof.app.operations.rows.supervision.questions import AskParams
 from aof.app.operations.rows.tasks import ClaimParams
 from aof.app.operations.spec import Params
 from aof.app.portable.feed import PortableFeed
+from aof.app.runs.questions import beat_interval
 from aof.core.errors.base import AofError
 from aof.core.errors.tasks import NothingReady
 
@@ -93,6 +96,8 @@ async def asked(
 
     `gone` tells that nobody waits for the answer any more: nothing is claimed for a caller that has gone.
     """
+    if isinstance(params, AskParams) and params.wait:
+        return await _answered(follower, params, work, gone)
     if not isinstance(params, ClaimParams) or not params.wait:
         is_long = isinstance(params, SendParams) and len(params.messages) > _LONG_SEND
         return await anyio.to_thread.run_sync(work, params, limiter=follower.sending if is_long else None)
@@ -109,6 +114,35 @@ async def asked(
             raise answer
         with anyio.move_on_after(min(left, PATIENCE)):  # the wait of a retry ends without any event
             await follower.after(seen)
+
+
+async def _answered(
+    follower: Follower, params: AskParams, work: Callable[[Params], _Answer], gone: Gone | None
+) -> _Answer:
+    """Ask, and ask after the answer whenever something has happened: no thread waits. Each look renews the lease.
+
+    Who asked and has gone is not told: the question stands, and the answer can be asked for again.
+    """
+    deadline = anyio.current_time() + (params.wait or 0)
+    params = msgspec.structs.replace(params, wait=msgspec.UNSET)
+    while True:
+        look = partial(_looked, follower.fabric, work, params)
+        seen, answer, beat = await anyio.to_thread.run_sync(look, limiter=follower.trying)
+        left = deadline - anyio.current_time()
+        if not isinstance(answer, AskedQuestion) or answer.answered or left <= 0 or (gone is not None and await gone()):
+            return answer
+        params = msgspec.structs.replace(params, text=msgspec.UNSET, choices=msgspec.UNSET, question=answer.question)
+        with anyio.move_on_after(min(left, beat)):
+            await follower.after(seen)
+        await anyio.sleep(min(PATIENCE, max(0.0, deadline - anyio.current_time())) if seen < follower.head else 0)
+
+
+def _looked(fabric: Fabric, work: Callable[[Params], _Answer], params: Params) -> tuple[int, _Answer, float]:
+    """One look, with the number of the last event before it, and when the run has to show life again."""
+    seen, answer = fabric.store.head(), work(params)
+    if not isinstance(answer, AskedQuestion) or answer.answered:
+        return seen, answer, 0.0
+    return seen, answer, beat_interval(fabric.get(answer.task_id))
 
 
 def _once(fabric: Fabric, work: Callable[[Params], _Answer], params: Params) -> tuple[int, _Answer | Passing]:

@@ -25,11 +25,13 @@ from aof.app.messages import service as messages
 from aof.app.operations.arguments import checked
 from aof.app.org import service as org
 from aof.app.portable import service as portable
-from aof.app.queries import read_models
+from aof.app.queries import ready_queue
 from aof.app.queries import service as queries
-from aof.app.runs import claimed_run
+from aof.app.runs import claimed_run, questions
 from aof.app.runs import service as runs
 from aof.app.scheduler import service as scheduler
+from aof.app.supervision import crew, inbox, moves, neighbourhood
+from aof.app.supervision import history as chronicle
 from aof.app.tasks import bulk, undo
 from aof.app.tasks import service as tasks
 from aof.app.workflows import service as workflows
@@ -72,9 +74,9 @@ class Services:
         return queries.QueryService(self.environment)
 
     @cached_property
-    def queue(self) -> read_models.ReadyQueue:
+    def queue(self) -> ready_queue.ReadyQueue:
         """What could be claimed right now."""
-        return read_models.ReadyQueue(self.environment)
+        return ready_queue.ReadyQueue(self.environment)
 
     @cached_property
     def tasks(self) -> tasks.TaskService:
@@ -95,6 +97,11 @@ class Services:
     def runs(self) -> runs.RunService:
         """Claims, reports and ends of runs."""
         return runs.RunService(self.environment, self.principal, self.authentication, self.dispatcher, self.queue)
+
+    @cached_property
+    def questions(self) -> questions.QuestionService:
+        """Questions of running agents."""
+        return questions.QuestionService(self.environment, self.dispatcher)
 
     @cached_property
     def org(self) -> org.OrgService:
@@ -162,9 +169,34 @@ class Services:
         return scheduler.SchedulerService(self.environment, self.dispatcher)
 
     @cached_property
+    def inbox(self) -> inbox.InboxService:
+        """What needs a person."""
+        return inbox.InboxService(self.environment)
+
+    @cached_property
+    def crew(self) -> crew.CrewService:
+        """Who is at work."""
+        return crew.CrewService(self.environment)
+
+    @cached_property
+    def moves(self) -> moves.MoveService:
+        """What may be done with a task now."""
+        return moves.MoveService(self.environment, self.dispatcher)
+
+    @cached_property
+    def chronicle(self) -> chronicle.ChronicleService:
+        """Work over time."""
+        return chronicle.ChronicleService(self.environment)
+
+    @cached_property
+    def neighbourhood(self) -> neighbourhood.NeighbourhoodService:
+        """The tasks around one."""
+        return neighbourhood.NeighbourhoodService(self.environment)
+
+    @cached_property
     def portable(self) -> portable.PortableService:
         """The shapes of the agent task contract."""
-        return portable.PortableService(self.environment)
+        return self.environment.portable
 
     @cached_property
     def maintenance(self) -> maintenance.MaintenanceService:

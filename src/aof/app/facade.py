@@ -21,13 +21,16 @@ if TYPE_CHECKING:
     from aof.app.documents.worklog import Compacted, DocumentCheck, Pinned, WorklogView
     from aof.app.fabric import Services
     from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
-    from aof.app.handoffs.handoff_results import StartedHandoff, TakenHandoff
+    from aof.app.handoffs.handoff_results import Handoffs, StartedHandoff, TakenHandoff
     from aof.app.handoffs.results import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
     from aof.app.interchange.service import Exported, Imported
     from aof.app.jobs.service import JobList, JobRan, JobRemoved, JobShown
-    from aof.app.maintenance.service import Diagnosis, Synced
+    from aof.app.maintenance.merging import MergedHistories
+    from aof.app.maintenance.service import Diagnosis, HistoryVerified, Synced
     from aof.app.operations.results import (
+        Answered,
         Applied,
+        AskedQuestion,
         Beaten,
         Commented,
         Completed,
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from aof.app.queries.lists import Listed, Summary
     from aof.app.runs.claimed_run import ClaimedRun, Grant
     from aof.app.scheduler.tick import Ticked
+    from aof.app.supervision.results import AgentPage, Flow, InboxPage, Moves, Neighbourhood, TaskMoment, TimelinePage
     from aof.app.tasks.bulk import BulkReport
     from aof.app.tasks.undo import Undone
     from aof.app.workflows.view import Portrait
@@ -989,6 +993,52 @@ class Facade:
             task_id, blockers=blockers, hop=hop, key=key, actor=actor
         )
 
+    def ask(
+        self,
+        task_id: str,
+        *,
+        text: str | None = None,
+        choices: Sequence[str] = (),
+        question: str | None = None,
+        wait: float = 0.0,
+        leave: bool = False,
+        run: str | None = None,
+        agent: str | None = None,
+        key: str | None = None,
+        expect_rev: int | None = None,
+    ) -> AskedQuestion:
+        """Ask a person about the task that you run, and `wait` so many seconds for the answer.
+
+        The lease is renewed meanwhile. With `question` instead of a text, ask after the answer to an earlier question.
+        With `leave` the run ends; the answer makes the task ready, and the next run is told.
+        """
+        return self.services.expecting(expect_rev).questions.ask(
+            task_id,
+            text=text,
+            choices=choices,
+            question=question,
+            wait=wait,
+            leave=leave,
+            run=run,
+            agent=agent,
+            key=key,
+        )
+
+    def answer(
+        self,
+        task_id: str,
+        *,
+        text: str,
+        question: str | None = None,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Answered:
+        """Answer a question of an agent, once; what it blocked is ready again."""
+        return self.services.expecting(expect_rev).questions.answer(
+            task_id, text=text, question=question, key=key, actor=actor
+        )
+
     def org_report(self) -> OrgReport:
         """Which chart is in force, and everything that is wrong with the one that is written down."""
         return self.services.org.org_report()
@@ -1245,12 +1295,16 @@ class Facade:
         from_agent: str | None = None,
         to_agent: str | None = None,
         state: str | None = None,
-    ) -> tuple[Handoff, ...]:
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Handoffs:
         """The handoffs, oldest first: of one task (as child or as parent), from or to one agent, in one state.
 
         The state `open` stands for every one that something is still to come of.
         """
-        return self.services.handoffs.handoff_list(task=task, from_agent=from_agent, to_agent=to_agent, state=state)
+        return self.services.handoffs.handoff_list(
+            task=task, from_agent=from_agent, to_agent=to_agent, state=state, limit=limit, cursor=cursor
+        )
 
     def handoff_inbox(self, agent: str) -> tuple[Handoff, ...]:
         """The open handoffs that are addressed to an agent, oldest first; a person's are those to `human`, too."""
@@ -1273,10 +1327,17 @@ class Facade:
         to_agent: str | None = None,
         after: int = 0,
         limit: int | None = None,
+        cursor: str | None = None,
     ) -> AuditRecords:
         """The audit records of a handoff, of a task, from or to an agent, in the order of the log."""
         return self.services.audit.audit(
-            handoff=handoff, task=task, from_agent=from_agent, to_agent=to_agent, after=after, limit=limit
+            handoff=handoff,
+            task=task,
+            from_agent=from_agent,
+            to_agent=to_agent,
+            after=after,
+            limit=limit,
+            cursor=cursor,
         )
 
     def audit_verify(self) -> AuditVerified:
@@ -1597,9 +1658,9 @@ class Facade:
             part=part,
         )
 
-    def mail_inbox(self, *, agent: str | None = None) -> Inbox:
+    def mail_inbox(self, *, agent: str | None = None, limit: int | None = None, cursor: str | None = None) -> Inbox:
         """What an agent has still to acknowledge. Reading acknowledges nothing."""
-        return self.services.mail.mail_inbox(agent=agent)
+        return self.services.mail.mail_inbox(agent=agent, limit=limit, cursor=cursor)
 
     def turn_began(self, agent: str, channel: str) -> Inbox:
         """A turn of the agent begins, and this is its mail. Without a mailbox nothing is recorded."""
@@ -1617,9 +1678,13 @@ class Facade:
         to: str | None = None,
         status: str | None = None,
         closed: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Mails:
         """All open messages, or those from or for somebody; everybody may read every message."""
-        return self.services.mail.mail_list(agent=agent, from_agent=from_agent, to=to, status=status, closed=closed)
+        return self.services.mail.mail_list(
+            agent=agent, from_agent=from_agent, to=to, status=status, closed=closed, limit=limit, cursor=cursor
+        )
 
     def mail_show(self, message_id: str) -> MailMessage:
         """One message with its body and all acknowledgements, also when it is closed."""
@@ -1915,6 +1980,47 @@ class Facade:
         """Recover every run whose lease has ended: by its reported result, else by requeueing."""
         return self.services.scheduler.recover()
 
+    def inbox(
+        self, *, kind: Sequence[str] = (), person: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> InboxPage:
+        """What needs a person, oldest first; for one person: what waits for that one or for nobody in particular."""
+        return self.services.inbox.inbox(kind=kind, person=person, limit=limit, cursor=cursor)
+
+    def agents(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> AgentPage:
+        """The agents of the chart and everybody who holds something, by name; or only one of them."""
+        return self.services.crew.agents(agent=agent, limit=limit, cursor=cursor)
+
+    def moves(self, task_id: str) -> Moves:
+        """What the caller may do with the task now."""
+        return self.services.moves.moves(task_id)
+
+    def timeline(
+        self,
+        *,
+        task_id: str | None = None,
+        agent: str | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> TimelinePage:
+        """Runs, the last one first: of one task or agent, and those that went on in a time. Waiting stands apart."""
+        return self.services.chronicle.timeline(
+            task_id=task_id, agent=agent, since=since, before=before, limit=limit, cursor=cursor
+        )
+
+    def flow(self, *, days: int = 30) -> Flow:
+        """Statuses by day, throughput, how long finished tasks took, and how the runs of each agent ended."""
+        return self.services.chronicle.flow(days=days)
+
+    def task_at(self, task_id: str, *, seq: int | None = None) -> TaskMoment:
+        """One task as it was after one of its events (else the last one), and what that event changed."""
+        return self.services.chronicle.task_at(task_id, seq=seq)
+
+    def neighbourhood(self, task_id: str, *, limit: int = 200) -> Neighbourhood:
+        """The tasks around one, nearest first, and the edges between them."""
+        return self.services.neighbourhood.neighbourhood(task_id, limit=limit)
+
     def snapshot(self, *, at: int | None = None, archived: bool = False, say: Say = silent) -> dict[str, Any]:
         """The portable view of all tasks as they are, or `at` an event: as they were then, by the log alone."""
         return self.services.portable.snapshot(at=at, archived=archived, say=say)
@@ -1937,9 +2043,17 @@ class Facade:
         """The same, of the past no more than `limit`, and then as it comes; ends when nothing came for so long."""
         return self.services.portable.portable_follow(task_id, after=after, type=type, limit=limit, timeout=timeout)
 
+    def verify(self, *, limit: int | None = None) -> HistoryVerified:
+        """Verify the log's chain of hashes; with `limit`, at most so many events beyond what was verified before."""
+        return self.services.maintenance.verify(limit=limit)
+
     def sync(self, *, say: Say = silent) -> Synced:
         """Take in everything that people did to the files."""
         return self.services.maintenance.sync(say=say)
+
+    def merge(self, *, dry_run: bool = False) -> MergedHistories:
+        """Make one history of those that several clones wrote; `dry_run` only tells what would come together."""
+        return self.services.maintenance.merge(dry_run=dry_run)
 
     def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
         """Compare everything with everything else; `fix` heals what can be healed without a person."""

@@ -65,6 +65,18 @@ class Faults:
         self._tell = tell
         self._setbacks: dict[Hashable, _Setback] = {}
 
+    def attempt(self, key: Hashable, what: str, task_id: str, step: Callable[[], object]) -> bool:
+        """Take a step, unless it failed a moment ago; what it raises is recorded. Tells whether it was taken."""
+        if self.wait(key):
+            return False
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - the edge of one step: all others go on
+            self.failed(key, what, task_id, error)
+            return False
+        self.succeeded(key)
+        return True
+
     def note(self, what: str, task_id: str, error: Exception) -> str:
         """Record an error and go on; gives the sentence that says so."""
         if isinstance(error, AofError):

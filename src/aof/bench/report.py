@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aof.bench import audits, documents, fabric, raw, service
+from aof.bench import audits, documents, fabric, merges, raw, service
 from aof.bench.rounds import Figure, RoundEntry, Series, Subject
 from aof.bench.sizes import SIZES, SMALL, SizeFigures
 from aof.bench.startup import AFTER, BARE, HELP, VERBS, Calls
@@ -20,6 +20,8 @@ _REBUILD = Need(0.2, at_most=True)
 _WHOLE = Need(1.0, at_most=True)
 _FIRST_STEP = 0.25  # seconds
 _AUDIT = Need(3, at_most=True)
+_MERGE = Need(3, at_most=True)
+_LINEAR = Need(1.5, at_most=True)
 _CALL = Need(6, aim=4, at_most=True)
 _CALL_GROWTH = Need(1.5, at_most=True)
 _JUDGED = 10_000  # tasks in the directory in which calls are held against a bare Python
@@ -156,6 +158,16 @@ def audited(found: audits.AuditsMeasured) -> Part:
         beside = f"the same among {found.few:,}"
         rows.append(TableRow(row.name, row.figure, row.unit, found.ratio(key), beside, _AUDIT))
     return Part("Audit: ten records of one handoff, task, sender or receiver", tuple(rows))
+
+
+def merged(found: merges.MergesMeasured) -> Part:
+    """Two histories that come together."""
+    row = _time(f"merge, 2 lanes x {found.commits:,} commits, CPU", Figure.of(found.merges))
+    rows = (
+        TableRow(row.name, row.figure, row.unit, found.ratio, "replaying the same commits", _MERGE),
+        TableRow("that ratio", ratio=found.growth, against="the same for a tenth of the commits", need=_LINEAR),
+    )
+    return Part("Merge: two clones that both worked", rows)
 
 
 def served(found: service.ServiceFigures) -> Part:

@@ -21,7 +21,8 @@ from aof.app.scheduler.tick import Tick
 from aof.bench import cpu
 from aof.bench import fabric as lifecycle
 from aof.bench.rounds import Figure
-from aof.entrypoints.bootstrap import open_fabric, revoke_trust, trust_data_dir
+from aof.entrypoints.bootstrap import open_fabric
+from aof.entrypoints.trust import revoke_trust, trust_data_dir
 
 LARGE, SMALL, QUICK = (9_400, 500, 100), (94, 5, 1), (94, 50, 10)
 _TICKS = 25

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from aof.bench import audits, documents, fabric, machine, report, rounds, service, sizes, startup
+from aof.bench import audits, documents, fabric, machine, merges, report, rounds, service, sizes, startup
 from aof.bench.rounds import Series, Subject
 from aof.bench.table import Part, TableRow
 from aof.ports.progress import Say
@@ -74,6 +74,7 @@ def measure(
         calls = startup.measure({one.tasks: one.root for one in measured}, rounds=plan.calls, say=say)
         parts.append(report.calls(calls, plan.sizes))
         parts.append(report.audited(audits.measure(folder, quick=plan.commits < _ENOUGH, say=say)))
+        parts.append(report.merged(merges.measure(quick=plan.commits < _ENOUGH, say=say)))
         parts.append(report.served(service.measure(folder, quick=plan.commits < _ENOUGH, say=say)))
     return BenchRun(header, [part for part in parts if part.rows])
 

@@ -147,6 +147,12 @@ def heading(line: str) -> tuple[int, str] | None:
     return len(found[1]), closed.rstrip() if closed != text and (not closed or closed[-1] in " \t") else text
 
 
+def headings(lines: Sequence[Line], deepest: int) -> list[tuple[int, int, str]]:
+    """The place, level and text of every heading down to a level."""
+    found = ((place, heading(line.text)) for place, line in enumerate(lines) if line.kind == "text")
+    return [(place, *one) for place, one in found if one is not None and one[0] <= deepest]
+
+
 def bold_field(line: str) -> tuple[str, str] | None:
     """Key and value of a line such as `**Status:** unread`."""
     found = _BOLD.match(line.rstrip())

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from types import ModuleType
 
 from aof._support import lazy_imports
+from aof.adapters import project_folder, trust_file
 from aof.adapters.notify import fan_out
+from aof.adapters.runners import orphans
 from aof.adapters.system import SystemClock
-from aof.app.commands import identity
 from aof.app.fabric import Fabric
-from aof.app.maintenance import service
 from aof.config import Settings, default_text, load_settings
 from aof.core.errors.base import InvalidInput
-from aof.core.errors.storage import NoDataDirectory, SettingsUnusable, UnsupportedFilesystem
-from aof.core.model import times
+from aof.core.errors.storage import NoDataDirectory, UnsupportedFilesystem
 from aof.core.model.ids import is_agent_name
-from aof.entrypoints import daemon, exposure, local_parts
+from aof.entrypoints import daemon, exposure
 from aof.ports.progress import Say, silent
 from aof.stores.filesystem import read_only
-from aof.stores.filesystem.archive import transfer
-from aof.stores.filesystem.doctor import links
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.system import clearly, file_system, is_remote
 from aof.stores.filesystem.records.places import CharterGates, OrgPath, WorkflowPath
@@ -30,9 +27,8 @@ from aof.stores.filesystem.store import FilesystemStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TextIO
 
-    from aof.adapters.trust_file import TrustFile
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
     from aof.ports.store import Store
@@ -56,8 +52,8 @@ def open_fabric(
     secret = own_secret(root) if secret is None else secret
     settings = load_settings(root)
     clock = clock or SystemClock()
-    store = _store(root, settings, clock, disk) if _may_write(root) else _read_only(root, settings, clock)
-    trust = local_parts.TrustedCommands(root)
+    store = opened_store(root, settings, clock, disk) if may_write(root) else read_only_store(root, settings, clock)
+    trust = TrustedCommands(root)
     return Fabric(
         store,
         clock,
@@ -68,11 +64,50 @@ def open_fabric(
         notifier=_notifier(root, settings, trust),
         workflows=WorkflowPath(root),
         secret=secret,
-        orphans=local_parts.OrphanedProcesses(root, clock),
+        orphans=OrphanedProcesses(root, clock),
         trust=trust,
-        project=local_parts.LocalProject(root),
+        project=LocalProject(root),
         gates=CharterGates(root),
     )
+
+
+class TrustedCommands:
+    """What a person has allowed on this machine; loaded when a command is about to be started."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    @property
+    def folder(self) -> str:
+        """Where a change of it can be seen."""
+        return trust_file.TrustFile(self._root).folder
+
+    def covers(self, command: CommandLine) -> bool:
+        """Whether exactly this command is allowed."""
+        return trust_file.TrustFile(self._root).covers(command)
+
+
+class LocalProject:
+    """The files of the project; what looks at them is loaded when a document names one."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def has(self, path: str) -> bool:
+        """Whether there is something at a path below the project's folder."""
+        return project_folder.ProjectFolder(self._root).has(path)
+
+
+class OrphanedProcesses:
+    """Ends what is left of runs; what that takes is loaded when a lease has ended, which is seldom."""
+
+    def __init__(self, root: str, clock: Clock) -> None:
+        self._root = root
+        self._clock = clock
+
+    def end(self, place: str, attempt: int, run_id: str) -> str | None:
+        """End every process of the run; None when none is left, else why that is not so."""
+        return orphans.ProcessOrphans(self._root, self._clock).end(place, attempt, run_id)
 
 
 def _project(root: str) -> str:
@@ -112,25 +147,6 @@ def _notifier(root: str, settings: Settings, trust: Trust) -> Notifier | None:
     )
 
 
-def trust_file(root: str) -> TrustFile:
-    """Where it is kept which commands of a data directory are allowed."""
-    from aof.adapters.trust_file import TrustFile
-
-    return TrustFile(root)
-
-
-def declared_commands(root: str) -> tuple[CommandLine, ...]:
-    """Every command that a data directory would have AOF start."""
-    from aof.app.commands.trust import declared
-
-    settings = load_settings(root)
-    notify = settings.notify
-    outside = notify.file if notify.file is not None and os.path.isabs(notify.file) else None
-    channels = deliveries().configured(root, settings) if notify.channels else ()
-    commands = declared(OrgPath(root).chart(), notify.command, outside)
-    return (*commands, *(channel.command for channel in channels))
-
-
 def deliveries() -> ModuleType:
     """What serves the notification channels; loaded only where there are some."""
     from aof.entrypoints import delivery
@@ -138,20 +154,10 @@ def deliveries() -> ModuleType:
     return delivery
 
 
-def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[CommandLine] | None = None) -> None:
-    """Allow these commands of a data directory on this machine, by default all that it declares. Raises NotAllowed."""
-    identity.refuse_in_run("change which commands are trusted", os.environ)
-    root = find_data_dir(data_dir)
-    trust_file(root).save(declared_commands(root) if commands is None else commands, times.iso(SystemClock().now()))
-
-
-def revoke_trust(data_dir: str | os.PathLike[str] | None) -> bool:
-    """Allow no command of a data directory any more; whether one was. Raises NotAllowed."""
-    identity.refuse_in_run("change which commands are trusted", os.environ)
-    return trust_file(find_data_dir(data_dir)).revoke()
-
-
-def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, doctor: bool = False) -> FilesystemStore:
+def opened_store(
+    root: str, settings: Settings, clock: Clock, disk: Disk | None, *, doctor: bool = False
+) -> FilesystemStore:
+    """The store of a data directory; for the `doctor` also of one that is damaged."""
     if not settings.storage.allow_network_filesystem:
         refuse_network(root)
     durable = settings.storage.durability == "full"
@@ -163,22 +169,23 @@ def _store(root: str, settings: Settings, clock: Clock, disk: Disk | None, *, do
         disk=disk,
         doctor=doctor,
         shared=settings.shared == "group",
+        away_ms=int(settings.lease.away_grace * 1000),
     )
 
 
-def _may_write(root: str) -> bool:
+def may_write(root: str) -> bool:
     """Whether this user may; what is missing is made when the directory is opened."""
     needed = (root, f"{root}/events", f"{root}/locks", f"{root}/locks/log")
     # In this order: somebody may make a file between the two looks, and then it is there.
     return all((path != root and not os.path.lexists(path)) or os.access(path, os.W_OK) for path in needed)
 
 
-def _read_only(root: str, settings: Settings, clock: Clock) -> read_only.ReadOnlyStore:
-
+def read_only_store(root: str, settings: Settings, clock: Clock) -> read_only.ReadOnlyStore:
+    """The store of a data directory for a user who may not write to it."""
     return read_only.ReadOnlyStore(root, clock, durable=settings.storage.durability == "full")
 
 
-def _writable(store: Store) -> FilesystemStore:
+def writable(store: Store) -> FilesystemStore:
     """For what cannot be done otherwise; raises ReadOnly."""
     if isinstance(store, FilesystemStore):
         return store
@@ -187,25 +194,26 @@ def _writable(store: Store) -> FilesystemStore:
     raise store.refusal()
 
 
-def rebuild_index(fabric: Fabric) -> None:
-    """Discard the index and rebuild it."""
-    files = _writable(fabric.store).working_copy
-    files.rebuild_index()
-
-
-def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False, http: int | None = None, **doors: Any) -> int:
+def serve(
+    fabric: Fabric,
+    *,
+    once: bool = False,
+    log_json: bool = False,
+    http: int | None = None,
+    ready: Callable[[tuple[str, ...]], TextIO] | None = None,
+    **doors: Any,
+) -> int:
     """Run the service on an open fabric until it is told to stop; returns the exit code.
 
     With `http` on that port, with `socket` on that Unix socket; `doors` are the other fields of `serving.Doors`.
+    `ready` is called with the addresses once they are served, and tells where the service says what it does.
     """
     lazy_imports.settle()
-    store = _writable(fabric.store)
+    store = writable(fabric.store)
     root = store.paths.root
     channels = bool(load_settings(root).notify.channels)
     if http is None and not doors and not channels:
         return daemon.Service(fabric, once=once, log_json=log_json).run()
-    from contextlib import ExitStack
-
     from aof._support.notices import Notices
 
     notices = Notices()
@@ -213,9 +221,7 @@ def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False, http: i
     with ExitStack() as stack:
         stack.callback(notices.close)
         if channels:
-            stack.enter_context(
-                deliveries().delivering(root, local_parts.TrustedCommands(root), notices.put, once=once)
-            )
+            stack.enter_context(deliveries().delivering(root, TrustedCommands(root), notices.put, once=once))
         if http is not None or doors:
             from aof.entrypoints.serve import Doors, beside
 
@@ -223,42 +229,8 @@ def serve(fabric: Fabric, *, once: bool = False, log_json: bool = False, http: i
             addresses = stack.enter_context(beside(root, where, notices.put))
             if text := exposure.warning(where):
                 notices.put("warning", text)
-        return daemon.Service(fabric, once=once, log_json=log_json, addresses=addresses, notices=notices).run()
-
-
-def diagnose(
-    data_dir: str | os.PathLike[str] | None = None,
-    *,
-    fix: bool = False,
-    clock: Clock | None = None,
-    disk: Disk | None = None,
-    say: Say = silent,
-) -> service.Diagnosis:
-    """Doctor on a data directory, also on one that cannot be opened in the usual way."""
-    from aof.ports.working_copy import Problem
-
-    root = find_data_dir(data_dir, needs="tasks")
-    try:
-        settings = load_settings(root)
-    except SettingsUnusable as error:
-        problem = Problem(error.code, "aof.toml", error.message, error.hint)
-        return service.Diagnosis(ok=False, problems=(problem,))
-
-    if linked := links.standing(root):
-        return service.Diagnosis(ok=False, problems=tuple(linked))
-    clock = clock or SystemClock()
-    if not _may_write(root):
-        raise _read_only(root, settings, clock).refusal()
-    store = _store(root, settings, clock, disk, doctor=True)
-    try:
-        found = service.doctor(store, clock, settings.policy(), org=OrgPath(root, disk), fix=fix, say=say)
-    finally:
-        store.close()
-    if settings.notify.channels:
-        from msgspec.structs import replace
-
-        found = replace(found, advice=(*found.advice, *deliveries().advice(root, local_parts.TrustedCommands(root))))
-    return found
+        out = ready(addresses) if ready is not None else None
+        return daemon.Service(fabric, once=once, log_json=log_json, addresses=addresses, notices=notices, out=out).run()
 
 
 def init_data_dir(
@@ -353,18 +325,6 @@ def version() -> str:
     return __version__
 
 
-def export_data_dir(data_dir: str | os.PathLike[str] | None, target: str, say: Say = silent) -> int:
-    """Write a whole data directory into one file; returns how many files it holds."""
-    with open_fabric(data_dir) as fabric:
-        return transfer.pack(_writable(fabric.store), target, say)
-
-
-def import_data_dir(data_dir: str | os.PathLike[str] | None, source: str, say: Say = silent) -> tuple[str, int]:
-    """Make a data directory from such a file; returns its path and how many files it has."""
-    root, _ = plan_data_dir(data_dir)
-    return root, transfer.unpack(source, root, say)
-
-
 def benchmark(
     folder: str | None = None, *, quick: bool = False, sizes: tuple[int, ...] | None = None, say: Say = silent
 ) -> tuple[dict[str, object], str]:
@@ -384,6 +344,20 @@ def agent_settings() -> ModuleType:
     from aof.entrypoints import agent_settings as settings
 
     return settings
+
+
+def trusted() -> ModuleType:
+    """What keeps which commands are allowed; loaded only when somebody asks or decides."""
+    from aof.entrypoints import trust
+
+    return trust
+
+
+def upkeep() -> ModuleType:
+    """What looks after a whole data directory; loaded only for that."""
+    from aof.entrypoints import upkeep as keeping
+
+    return keeping
 
 
 def surfaces() -> ModuleType:

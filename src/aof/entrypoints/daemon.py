@@ -31,11 +31,7 @@ from aof.app.scheduler.host import Hosting
 from aof.app.scheduler.tick import Tick
 from aof.core.errors.base import AofError
 from aof.core.model.ids import is_task_id
-from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
-from aof.core.model.workflow import HopState, leases, workflow_of
-from aof.core.scheduling.crew import STARTED, Nobody
-from aof.core.tasks.graph import retry_at
 
 _LOOK_ANYWAY = 60.0  # seconds: clocks are turned, and a file system may forget to tell
 _WITHOUT_INOTIFY = 0.25
@@ -90,15 +86,16 @@ class Service:
         self._tick = Tick(fabric.services.environment, fabric.services.dispatcher, self._hosting, self._faults)
         self._signals = 0
         self._idle = False
-        self._due = 0.0
+        self._due: float = 0.0
         self._pace = 0.0
-        self._scan_at = 0.0
+        self._scan_at: float = 0.0
         self._touched: set[str] = set()
-        self._touched_at = 0.0
+        self._touched_at: float = 0.0
         self._documents_at: float | None = 0.0
         self._watch: Inotify | None = None
-        self._seen: object = None
-        self._synced = self._store.head()
+        self._planned: object = None  # where the log ended before the last plan
+        self._written: object = None  # and before the documents followed
+        self._synced: int | None = None
 
     def run(self) -> int:
         """Serve until a signal comes, or with `once` until nothing is left to do."""
@@ -108,14 +105,15 @@ class Service:
         waking = signal.set_wakeup_fd(asleep, warn_on_full_buffer=False)
         try:
             self._observe()
-            self._attempt("scan", self._scan)
+            self._do("scan")
             self._tell("up", "", f"serving {self._files.root} as pid {os.getpid()}")
             for address in self._addresses:
                 self._tell("http", "", f"{address} for those with a token, MCP at {address}/mcp")
             if (notices := self._notices) is not None:
                 self._selector.register(notices.fd, selectors.EVENT_READ, lambda: notices.drain(self._tell))
             self._serve()
-            self._attempt("documents", self._follow)
+            if self._files.log_end() != self._written:
+                self._do("documents")
             self._tell("down", "", "stopped" if self._signals else "nothing is left to do")
             return 0 if self._signals < _HARD else 1
         finally:
@@ -139,61 +137,45 @@ class Service:
             watch = Inotify()
             self._watch = watch
             log, folders = self._files.watched()
-            watch.watch(log, GROWS)
-            for folder in folders:
-                watch.watch(folder, CHANGES)
+            watch.watch(GROWS, log)
+            watch.watch(CHANGES, *folders)
             with suppress(OSError):
-                watch.watch(f"{self._files.root}/org", CHANGES)
+                watch.watch(CHANGES, f"{self._files.root}/org")
             if (trust := self._fabric.services.environment.trust) is not None:
                 with suppress(OSError):
-                    os.makedirs(trust.folder, mode=0o700, exist_ok=True)
-                    watch.watch(trust.folder, CHANGES)
+                    folder = trust.folder
+                    os.makedirs(folder, mode=0o700, exist_ok=True)
+                    watch.watch(CHANGES, folder)
             self._selector.register(watch.fd, selectors.EVENT_READ, self._changed)
 
     def _serve(self) -> None:
         while True:
             if self._signals:
                 return self._shut_down()
-            for name, job in _JOBS.items():
-                self._attempt(name, partial(job, self))
+            for name, moment in _MOMENTS.items():
+                at = moment(self)
+                if at is not None and at <= self._clock.monotonic():
+                    self._do(name)
             if self._once and self._finished():
                 return None
             self._sleep()
 
+    def _do(self, name: str) -> None:
+        self._attempt(name, partial(_JOBS[name], self))
+
     def _attempt(self, name: str, job: Callable[[], object]) -> bool:
         """Do a job; whatever it raises is recorded, and the job is tried again later. Tells whether it was done."""
-        key = ("job", name)
-        if self._faults.wait(key):
-            return False
-        try:
-            job()
-        except Exception as error:  # noqa: BLE001 - the edge of one job: all others go on
-            self._faults.failed(key, name, "", error)
-            return False
-        self._faults.succeeded(key)
-        return True
-
-    def _scan_if_due(self) -> None:
-        if self._clock.monotonic() >= self._scan_at:
-            self._scan()
-
-    def _take_in_if_due(self) -> None:
-        if self._touched and self._clock.monotonic() >= self._touched_at:
-            self._take_in()
-
-    def _follow_if_due(self) -> None:
-        if self._documents_at is not None and self._clock.monotonic() >= self._documents_at:
-            self._follow()
+        return self._faults.attempt(("job", name), name, "", job)
 
     def _follow(self) -> None:
         """Let the documents say what the log has; what comes next makes it due again."""
-        self._documents_at = None
+        end = self._files.log_end()
         reading.follow_all(self._fabric.services.environment)
+        self._written, self._documents_at = end, None
 
-    def _tick_if_due(self) -> None:
+    def _act(self) -> None:
         """Plan and do what is due now."""
-        if self._clock.monotonic() < self._due and not self._hosting.freed:
-            return
+        self._planned = self._files.log_end()
         self._hosting.waiting, self._hosting.freed = set(), False
         began = self._clock.monotonic()
         ticked = self._tick.ticked(explain=False)
@@ -201,7 +183,7 @@ class Service:
             self._tell(action.action, action.task_id, _because(action.agent, action.reason))
         took = self._clock.monotonic() - began
         self._pace = self._clock.monotonic() + max(took, min(took * _CALM, _CALMEST))
-        later = (millis(ticked.next_at) - self._fabric.now()) / 1000 if ticked.next_at is not None else _LOOK_ANYWAY
+        later = (millis(ticked.next_at) - self._clock.now()) / 1000 if ticked.next_at is not None else _LOOK_ANYWAY
         self._due = self._clock.monotonic() + (took if ticked.actions else min(max(later, took), _LOOK_ANYWAY))
         self._idle = not ticked.actions
         if self._hosting.waiting:
@@ -210,10 +192,9 @@ class Service:
     def _sleep(self) -> None:
         """Until something happens or is due."""
         now = self._clock.monotonic()
-        moments = {"tick": self._due, "scan": self._scan_at, "take_in": self._touched_at if self._touched else None}
-        moments["documents"] = self._documents_at
         rests = self._faults.waiting("job")
-        waits = [max(at - now, rests.get(("job", name), 0.0)) for name, at in moments.items() if at is not None]
+        moments = ((name, moment(self)) for name, moment in _MOMENTS.items())
+        waits = [max(at - now, rests.get(("job", name), 0.0)) for name, at in moments if at is not None]
         waits += self._poll()
         if self._watch is None:
             waits.append(_WITHOUT_INOTIFY)
@@ -222,16 +203,18 @@ class Service:
             self._attempt("look", self._look)
 
     def _look(self) -> None:
-        """Whether the log has grown, where the system does not tell."""
-        if (end := self._files.log_end()) != self._seen:
-            self._seen = end
-            self._grown()
+        """Where the log has more: plan soon, and write down what happened a little later, for more may come.
 
-    def _grown(self) -> None:
-        """The log has more: plan soon, and write down what happened a little later, for more may come."""
-        now = self._clock.monotonic()
-        self._due = min(self._due, max(self._pace, now))
-        self._documents_at = now + _WRITE_DOWN if self._documents_at is None else self._documents_at
+        What this service has written itself wakes it up, too.
+        """
+        end = self._files.log_end()
+        if end != self._planned:
+            self._plan_soon()
+        if end != self._written and self._documents_at is None:
+            self._documents_at = self._clock.monotonic() + _WRITE_DOWN
+
+    def _plan_soon(self) -> None:
+        self._due = min(self._due, max(self._pace, self._clock.monotonic()))
 
     def _poll(self) -> list[float]:
         """Let host and runner do what is due; the seconds until each of them wants to again."""
@@ -257,8 +240,10 @@ class Service:
                 self._scan_at = 0.0
             elif folder.endswith("/org"):
                 self._look_at_chart()
+            elif folder.endswith("/events"):
+                self._look()
             elif "/tasks/" not in f"{folder}/":
-                self._grown()
+                self._plan_soon()  # what is trusted has changed
             elif is_task_id(task_id) or (name.endswith(".md") and not name.startswith(".")):
                 self._touched.add(task_id)
                 self._touched_at = self._clock.monotonic() + _SETTLE
@@ -281,7 +266,8 @@ class Service:
                 self._scan_at = 0.0
                 continue
             try:
-                self._fabric.get(task_id)
+                if self._files.is_modified(task_id):
+                    self._fabric.get(task_id)
             except AofError:
                 continue  # commands on the task get the error
             except Exception as error:  # noqa: BLE001 - the edge of one file
@@ -304,16 +290,18 @@ class Service:
     def _checkpoint(self) -> None:
         """Bound what a power cut would cost, where something was written since the last time."""
         head = self._store.head()
-        if head - self._synced >= _CHECKPOINT_AFTER:
+        if self._synced is None:
+            self._synced = head
+        elif head - self._synced >= _CHECKPOINT_AFTER:
             self._files.checkpoint()
             self._synced = head
 
     def _finished(self) -> bool:
         """Nothing runs here, nothing was to be done, and no retry of ours waits for its time."""
-        for name in _JOBS:
-            if error := self._faults.persistent(("job", name)):
-                raise error
-            if self._faults.wait(("job", name)):
+        for key in self._faults.waiting("job"):
+            if key[1] in _JOBS:
+                if error := self._faults.persistent(key):
+                    raise error
                 return False
         if (
             self._tick.retries()
@@ -323,27 +311,7 @@ class Service:
             or self._clock.monotonic() >= self._due
         ):
             return False
-        last = self._tick.last
-        if any(lease.worker in STARTED for task in last.running for lease in leases(task)):
-            return False
-        waiting = (*(task for task in last.ready if task.id in last.free), *last.running)
-        return not any(self._is_retried(task) for task in waiting)
-
-    def _is_retried(self, task: Task) -> bool:
-        """Whether one of our agents will try it, or a hop of it, again by itself."""
-        if task.gated:
-            return any(self._hop_is_retried(task, hop) for hop in workflow_of(task).hops)
-        at = retry_at(task)
-        seat = self._tick.crew().seats.get(task.routing.agent or "")
-        ours = task.routing.agent is None or (seat is not None and seat.kind in STARTED)
-        return at is not None and at > self._fabric.now() and ours
-
-    def _hop_is_retried(self, task: Task, hop: HopState) -> bool:
-        if hop.status != "ready" or hop.not_before is None or millis(hop.not_before) <= self._fabric.now():
-            return False
-        crew = self._tick.crew()
-        named = crew.route_hop(task, hop.id, {})
-        return not isinstance(named, Nobody) and any(crew.seats[agent].kind in STARTED for agent in named)
+        return not self._tick.is_awaited()
 
     def _shut_down(self) -> None:
         """Ask every worker to end and wait for them; a second signal only waits for what must be done at once."""
@@ -360,7 +328,7 @@ class Service:
 
     def _tell(self, action: str, task_id: str, reason: str) -> None:
         """One line per decision. A log that cannot be written ends nothing."""
-        moment = iso(self._fabric.now())
+        moment = iso(self._clock.now())
         if self._json:
             fields = {"at": moment, "action": action, "taskId": task_id or None, "reason": reason}
             line = escaped(msgspec.json.encode(fields).decode())
@@ -374,10 +342,16 @@ class Service:
 _HARD = 2
 _PEER_COMMAND = (sys.executable, "-P", "-m", "aof.entrypoints.peer")  # -P: no module of the project's is taken for one
 _JOBS: dict[str, Callable[[Service], None]] = {
-    "scan": Service._scan_if_due,  # noqa: SLF001 - the table of this class
-    "take_in": Service._take_in_if_due,  # noqa: SLF001
-    "tick": Service._tick_if_due,  # noqa: SLF001
-    "documents": Service._follow_if_due,  # noqa: SLF001
+    "scan": Service._scan,  # noqa: SLF001 - the table of this class
+    "take_in": Service._take_in,  # noqa: SLF001
+    "tick": Service._act,  # noqa: SLF001
+    "documents": Service._follow,  # noqa: SLF001
+}
+_MOMENTS: dict[str, Callable[[Service], float | None]] = {  # when each of them is due
+    "scan": lambda service: service._scan_at,  # noqa: SLF001
+    "take_in": lambda service: service._touched_at if service._touched else None,  # noqa: SLF001
+    "tick": lambda service: 0.0 if service._hosting.freed else service._due,  # noqa: SLF001
+    "documents": lambda service: service._documents_at,  # noqa: SLF001
 }
 
 

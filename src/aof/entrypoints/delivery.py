@@ -94,6 +94,7 @@ def _configured(root: str, given: ChannelSettings, environment: Mapping[str, str
         priorities=given.priority,
         agents=given.agent,
         sla=given.sla,
+        questions=given.question,
         handoffs=given.handoff,
         mail=given.mail,
     )

@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from hashlib import sha256
 from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 from aof import __version__
@@ -15,6 +17,7 @@ from aof._support import lazy_imports
 from aof._support.extras import install_hint
 from aof.adapters.system import SystemClock
 from aof.app.maintenance import tokens
+from aof.app.maintenance.page_sessions import PageSessions
 from aof.app.operations.call import Caller
 from aof.app.operations.catalogue import tiers_of
 from aof.config import HttpBounds, load_settings
@@ -25,6 +28,7 @@ from aof.entrypoints import exposure
 from aof.entrypoints.bootstrap import default_actor, find_data_dir, open_fabric, own_secret
 from aof.ports.clock import Clock
 from aof.ports.tokens import Tokens
+from aof.stores.filesystem.records.service_address import ServiceAddresses
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -122,6 +126,7 @@ def make_http(
     try:
         from aof.adapters.a2a.served.endpoint import CARD_PATH, PATHS, A2aOverHttp
         from aof.adapters.http.app import LOOPBACK, HttpSettings, make_app
+        from aof.adapters.http.board.app import Board
         from aof.adapters.http.guard import CALLER
         from aof.adapters.http.limits.watcher import log_it
         from aof.adapters.mcp.http import McpOverHttp
@@ -155,7 +160,19 @@ def make_http(
         is_known = (lambda _actor: True) if authenticate else partial(_is_known, known, clock)
         push = _push_parts(find_data_dir(data_dir), clock, is_known, settings.tell)
         mounts |= dict.fromkeys(PATHS, A2aOverHttp(caller_of, settings.version, push))
-    return make_app(lambda: open_fabric(data_dir, secret=""), settings, mounts, traffic)
+    root = find_data_dir(data_dir)
+    board = Board(PageSessions(known, clock), instance_of(root), _project(root), __version__)
+    return make_app(lambda: open_fabric(data_dir, secret=""), settings, mounts, traffic, board)
+
+
+def instance_of(root: str) -> str:
+    """What tells the page of one data directory from those of others on this machine; says nothing about its path."""
+    return sha256(os.path.realpath(root).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def _project(root: str) -> str:
+    """What the page is called: what the settings say, else the folder that the data directory lies in."""
+    return load_settings(root).policy(os.path.basename(os.path.dirname(root)) or "AOF").project
 
 
 def _is_known(known: Tokens, clock: Clock, actor: str) -> bool:
@@ -253,7 +270,15 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
         stack.callback(server.stop)
         if not running.wait(_STARTING):
             raise Unavailable("the HTTP server did not start", "try again, or run 'aof up' without --http")
+        stack.enter_context(ServiceAddresses(data_dir).announced(tuple(addresses)))
         yield tuple(addresses)
+
+
+def pages() -> ModuleType:
+    """What opens the page for people; loaded only by the command that does."""
+    from aof.entrypoints import page
+
+    return page
 
 
 def _limits(bounds: HttpBounds) -> ServerLimits:

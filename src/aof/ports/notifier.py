@@ -12,13 +12,14 @@ from typing import Literal, Protocol
 
 import msgspec
 
-Kind = Literal["status", "sla", "handoff", "mail"]
+Kind = Literal["status", "sla", "handoff", "mail", "question"]
 
 
 class Notification(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A task has come to where somebody should look at it.
 
-    `kind` says why: it came to a status, it stayed in one for too long, or nobody answered the handoff of it. Of mail
+    `kind` says why: it came to a status, it stayed in one for too long, its agent has asked something (`reason` is
+    the question), or nobody answered the handoff of it. Of mail
     that nobody answered, `task_id` is the ID of the message.
     `to` is who should hear of it, where that is one agent: of a handoff that was rejected, the orchestrator.
     """

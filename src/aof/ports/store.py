@@ -14,6 +14,7 @@ import msgspec
 from aof.core.errors.base import AofError
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event
+from aof.core.model.numbers import Numbers
 from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import FileLock, Task
 from aof.ports.lists import Query, Rows
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.handoffs.record import Handoff
     from aof.core.org.health.agent_health import AgentHealth
+    from aof.core.runs.attention import AttentionPage, AttentionQuery
+    from aof.core.runs.chronicle import FlowFacts, SpanPage, SpanQuery
     from aof.documents.projection import Projection
     from aof.ports.audit import AuditFiles, AuditQuery
     from aof.ports.working_copy import WorkingCopy
@@ -85,6 +88,10 @@ class Unit(Protocol):
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
         """That run's last sign of life; of a hop's likewise."""
+        ...
+
+    def numbers(self) -> Numbers:
+        """How this clone numbers what it makes."""
         ...
 
     def handoffs(self, task_id: str) -> tuple[Handoff, ...]:
@@ -241,12 +248,20 @@ class ReadModel(Protocol):
         """The tasks that match, as records without bodies."""
         ...
 
+    def pages(self, queries: Iterable[Query]) -> tuple[Page, ...]:
+        """The answers to several queries, all as of the same end of the log."""
+        ...
+
     def rows(self, query: Query) -> Rows:
         """The same for lists: each task as a row, with the status of its file."""
         ...
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
+        ...
+
+    def aliases(self) -> dict[str, tuple[str, ...]]:
+        """The IDs that tasks had elsewhere before a merge of histories renumbered them, each with its tasks."""
         ...
 
     def resources_in_use(self) -> dict[str, int]:
@@ -259,6 +274,22 @@ class ReadModel(Protocol):
 
     def health(self) -> dict[str, AgentHealth]:
         """What the log says last of each agent's health; an agent that it says nothing of can be reached."""
+        ...
+
+    def attention(self, query: AttentionQuery) -> AttentionPage:
+        """What of the tasks needs a person, oldest first; costs no more for tasks that need nobody."""
+        ...
+
+    def last_seen(self) -> dict[str, str]:
+        """When the log tells last of each agent or person."""
+        ...
+
+    def run_spans(self, query: SpanQuery) -> SpanPage:
+        """A page of runs, the last one first; costs no more for a longer log once it was asked."""
+        ...
+
+    def flow_facts(self, since: str) -> FlowFacts:
+        """All moves between statuses by day; lead times and how runs ended from that day on."""
         ...
 
     def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:

@@ -5,6 +5,7 @@ A store keeps digests only; a token itself is shown once, to the caller that cre
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 import msgspec
@@ -15,6 +16,8 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
     `tools` are the tiers that MCP lists for it, such as `core,handoff`; None: those that the server lists.
     One without a scope is from before there were any: its role says what it allows.
+    `use` is None for tokens that come with calls; the page for people has links that are used once (`link`) and
+    sessions (`session`), which end with the token that they are `of`.
     """
 
     id: str
@@ -25,6 +28,8 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     scope: str | None = None
     expires_at: str | None = None
     tools: str | None = None
+    use: str | None = None
+    of: str | None = None
 
 
 class Tokens(Protocol):
@@ -34,6 +39,6 @@ class Tokens(Protocol):
         """Every token that is valid."""
         ...
 
-    def change(self, *, add: Token | None = None, remove: str | None = None) -> bool:
-        """Add one or remove one, durably; returns whether something changed."""
+    def change(self, *, add: Token | None = None, remove: str | Collection[str] | None = None) -> bool:
+        """Add one, remove one or some, durably; returns whether something changed."""
         ...

@@ -6,11 +6,12 @@ judges it: that is the core's part.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
+from aof.core.engine.merge.model import Report as MergeReport
 from aof.core.model.task import Task
 
 
@@ -40,16 +41,23 @@ class WorkingCopy(Protocol):
         """`stale` when the task's file was changed and not imported, `unknown` when it cannot be read, else None."""
         ...
 
-    def modified_tasks(self) -> Iterator[str]:
-        """The tasks whose files are not what the log wrote, or are new."""
+    def odd_files(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """Those of many tasks whose files are not what the log wrote. It is cheap to ask again."""
+        ...
+
+    def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Files that people added without a task's ID as name, and tasks whose files are new or not what the log wrote.
+
+        Looks at every file.
+        """
+        ...
+
+    def is_modified(self, task_id: str) -> bool:
+        """Whether the file of a task may be another than what the log wrote; no lock is taken."""
         ...
 
     def preloaded(self, task_ids: Sequence[str]) -> Iterator[str]:
-        """The same tasks one by one; what a look at each of them needs is read beforehand, for many at once."""
-        ...
-
-    def untracked_files(self) -> tuple[str, ...]:
-        """Files that people added without a task's ID as name."""
+        """These tasks one by one; what a look at each of them needs is read beforehand, for many at once."""
         ...
 
     def adopt(self, path: str, now: int) -> str:
@@ -66,6 +74,14 @@ class WorkingCopy(Protocol):
 
     def repair(self) -> None:
         """Put right what a diagnosis finds, as far as that needs no person."""
+        ...
+
+    def tips(self) -> int:
+        """How many histories there are that nobody has brought together: one, unless git brought another."""
+        ...
+
+    def merge(self, *, dry_run: bool) -> MergeReport | None:
+        """Bring all histories together, durably; None where there is only one. Raises MergePending."""
         ...
 
     def rebuild_index(self) -> None:
@@ -86,6 +102,13 @@ class WorkingCopy(Protocol):
 
     def watched(self) -> tuple[str, tuple[str, ...]]:
         """The folder in which the log grows, and those in which people edit tasks."""
+        ...
+
+    def verified(self, most: int | None = None) -> int:
+        """Verify the log's chain of hashes on from where it was verified, at most so many events; how far it holds.
+
+        Raises LogDamaged where it does not.
+        """
         ...
 
     def log_end(self) -> object:

@@ -22,7 +22,10 @@ from a2a.types import (
 )
 from a2a.utils.errors import A2AError, InvalidParamsError, TaskNotCancelableError, TaskNotFoundError
 
+from aof.adapters.a2a.served import inbox
 from aof.app.fabric import Fabric
+from aof.app.operations.call import Caller
+from aof.core.errors.tasks import NotReady
 from aof.entrypoints import serve
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support import peers
@@ -335,3 +338,52 @@ def test_a_message_may_be_a_file_alone_and_a_chart_does_not_keep_peers_from_send
         (task,) = again.tasks()
         assert task.title == "See the attached files."
         assert [one.kind for one in again.get(task.id).links] == ["consumed_artifact"]
+
+
+def test_nobody_begins_a_task_whose_files_are_not_there_yet(
+    root: Path, fabric: Fabric, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller, asked = Caller("peer", proven=True, scope="work"), peers.request("Look at this")
+    asked.message.parts.append(Part(raw=b"all", filename="order.txt"))
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as crash:
+        crash.setattr(inbox, "save", dies)
+        with pytest.raises(KeyboardInterrupt):
+            inbox.PeerInbox(fabric).receive(asked.message, caller)
+    (half,) = fabric.tasks()
+    assert fabric.ready().total == 0
+    fabric.tick()
+    with pytest.raises(NotReady):
+        fabric.claim(half.id, agent="ada")
+    for _ in range(2):
+        assert inbox.PeerInbox(fabric).receive(asked.message, caller) == half.id
+        assert [row.id for row in fabric.ready().tasks] == [half.id]
+    folder = root / fabric.store.path_of(fabric.get(half.id)).removesuffix(".md")
+    assert [path.read_bytes() for path in (folder / "inputs/peer").iterdir()] == [b"all"]
+    assert len(fabric.get(half.id).links) == 1
+
+
+def test_the_files_of_an_answer_are_there_before_the_task_goes_on(
+    fabric: Fabric, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller, receive = Caller("peer", proven=True, scope="work"), inbox.PeerInbox(fabric).receive
+    task_id = receive(peers.request("Do it").message, caller)
+    fabric.claim(task_id, agent="ada")
+    fabric.block(task_id, reason="Show me more", kind="waiting_input")
+    more = peers.request("Here", "m-2", task_id=task_id)
+    more.message.parts.append(Part(raw=b"more", filename="more.txt"))
+
+    def full(*_: object) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as crash:
+        crash.setattr(inbox, "save", full)
+        with pytest.raises(OSError, match="no space"):
+            receive(more.message, caller)
+    assert fabric.get(task_id).status == "blocked"
+    receive(more.message, caller)
+    assert fabric.get(task_id).status == "ready"
+    assert [one.kind for one in fabric.get(task_id).links] == ["consumed_artifact"]

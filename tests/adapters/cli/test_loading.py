@@ -65,6 +65,7 @@ BASE = (
     ("graph",),
     ("replay", "--at", "3"),
     ("sync",),
+    ("merge",),
     ("recover",),
     ("doctor",),
     ("reindex",),

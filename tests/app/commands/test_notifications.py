@@ -13,7 +13,8 @@ import pytest
 from aof.app.fabric import Fabric
 from aof.core.model.lifecycle import TRANSITIONS
 from aof.core.model.policy import Policy
-from aof.entrypoints.bootstrap import open_fabric, trust_data_dir
+from aof.entrypoints.bootstrap import open_fabric
+from aof.entrypoints.trust import trust_data_dir
 from aof.ports.notifier import Notification
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock

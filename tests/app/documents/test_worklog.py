@@ -12,7 +12,7 @@ from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
 from aof.core.model.policy import Policy, WorklogPolicy
 from aof.documents.worklog.parser import parse
-from aof.entrypoints.bootstrap import diagnose, export_data_dir, import_data_dir
+from aof.entrypoints.upkeep import diagnose, export_data_dir, import_data_dir
 from aof.testing import FakeClock, memory_fabric
 from tests.support.requirements import requirement
 from tests.support.room import Room

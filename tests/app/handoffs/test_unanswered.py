@@ -12,7 +12,7 @@ from aof.config import HandoffSettings, Settings
 from aof.core.model.policy import Policy
 from aof.core.model.times import iso
 from aof.core.scheduling.view import Action
-from aof.stores.filesystem.records.handoffs import Handoffs
+from aof.stores.filesystem.records.handoffs import HandoffRecords
 from aof.stores.filesystem.records.places import OrgPath
 from aof.stores.filesystem.store import FilesystemStore
 from aof.testing import FakeClock, memory_fabric
@@ -165,13 +165,13 @@ def test_a_tick_reads_handoffs_only_of_tasks_that_were_handed_on_and_once(
     post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    original = Handoffs._read
+    original = HandoffRecords._read
 
-    def counted(self: Handoffs, name: str) -> Any:
+    def counted(self: HandoffRecords, name: str) -> Any:
         read.append(name)
         return original(self, name)
 
-    monkeypatch.setattr(Handoffs, "_read", counted)
+    monkeypatch.setattr(HandoffRecords, "_read", counted)
     post.room.task()
     tick = Tick(post.fabric.services.environment, post.fabric.services.dispatcher)
     tick.ticked(dry_run=True)

@@ -378,8 +378,10 @@ def test_a_long_empty_issue_is_read_at_once(fabric: Fabric) -> None:
 
 def test_only_a_maintainer_imports_finished_work_where_names_are_bound() -> None:
     fabric = memory_fabric("stray", org=chart_of(agents=[{"id": "ada"}]))
+    shown = fabric.import_tasks("csv", files=SOURCES["csv"], dry_run=True)
     report = fabric.import_tasks("csv", files=SOURCES["csv"])
     assert [(one.source, one.outcome) for one in report.items] == [("1", "refused"), ("2", "refused")]
+    assert shown.items == report.items, "a dry run says so before"
     assert "not_allowed" in str(report.items[0].error)
     assert "depends on 1" in str(report.items[1].error), "without its dependency it would be taken too early"
 

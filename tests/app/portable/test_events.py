@@ -175,7 +175,7 @@ def test_a_task_is_archived_by_hand_or_by_retention_with_one_event_each(
 def test_finished_tasks_are_archived_in_bounded_numbers_and_only_where_the_settings_say_so(
     room: Room, fabric: Fabric, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aof.app.scheduler.finished_tasks._AT_ONCE", 2)
+    monkeypatch.setattr("aof.app.scheduler.survey._AT_ONCE", 2)
     for _ in range(3):
         room.task("cancelled")
     clock.sleep(400 * _DAY)

@@ -260,7 +260,9 @@ def test_carrying_out_the_named_action_frees_what_is_blocked(
     fabric.block(asked, reason="which colour?", kind="waiting_input")
     fabric.pause(paused)
     fabric.fail(retrying, run=fabric.claim(retrying, agent="ada").run_id)
-    expected = {waiting, behind, held, paused, review, retrying, asked}
+    handed = room.task()
+    fabric.handoff_new(type="delegation", from_agent="ada", to=("bob",), task_id=handed, reason="yours", timeout=60)
+    expected = {waiting, behind, held, paused, review, retrying, asked, handed}
 
     def blocked() -> dict[str, Any]:
         return {one["taskId"]: one for one in camera.view()["blockedTasks"]}
@@ -272,9 +274,11 @@ def test_carrying_out_the_named_action_frees_what_is_blocked(
     assert found[review]["actions"][0]["actionId"] == f"approve:{review}"
     assert found[behind]["blockers"][0]["id"] == dead
     assert found[asked]["reason"] == "which colour?"
+    assert found[handed]["blockers"][0]["kind"] == "handoff"
+    assert found[handed]["actions"][0]["actionId"] == f"handoff_accept:{found[handed]['blockers'][0]['id']}"
     for task_id, entry in found.items():
         action = entry["actions"][0]
-        names = {"taskId": "task_id", "blockerId": "blocker_id"}
+        names = {"taskId": "task_id", "blockerId": "blocker_id", "handoffId": "handoff_id"}
         given = {names.get(name, name): value for name, value in action["arguments"].items()}
         getattr(fabric, action["operation"])(**given)
         assert task_id not in blocked()

@@ -337,3 +337,27 @@ def test_a_note_is_added_to_the_work_log_and_leaves_the_rest_of_the_body_alone()
     both = fabric.update(task, run=run, body="# New\n", note="rewritten")
     assert both.body_updated
     assert fabric.get(task).body.startswith("# New\n\n## Work Log\n")
+
+
+@pytest.mark.parametrize(
+    ("said", "target"), [("needs_review", "review"), ("partial", "review"), ("blocked", "blocked")]
+)
+def test_an_outcome_that_a_finished_task_cannot_have_is_refused(
+    room: Room, fabric: Fabric, said: str, target: str
+) -> None:
+    task_id = room.task("done")
+    before = len(room.events())
+    error = room.refused("invalid_transition", fabric.complete, task_id, agent="ada", outcome=said, blockers=["no key"])
+    assert f"cannot go to {target}" in error.message
+    assert error.call is not None
+    assert error.call.operation == "retry"
+    assert fabric.complete(task_id, agent="ada", outcome="complete").status == "done"
+    assert len(room.events()) == before
+
+
+def test_the_run_that_ended_a_task_cannot_say_afterwards_that_it_is_blocked(room: Room, fabric: Fabric) -> None:
+    task_id = room.task(review=False)
+    run = fabric.claim(task_id, agent="ada").run_id
+    for _ in range(2):
+        assert fabric.complete(task_id, run=run, outcome="complete").status == "done"
+    room.refused("stale_lease", fabric.complete, task_id, run=run, outcome="blocked", blockers=["no key"])

@@ -314,6 +314,7 @@ def test_a_finished_workflow_cannot_be_sent_back_by_an_outcome() -> None:
     fabric = memory_fabric(workflows=({"name": "one", "hops": [hop("a")]},))
     task = fabric.create("Gated", workflow="one").task_id
     fabric.complete(task, outcome="complete", agent="ada")
-    with pytest.raises(InvalidTransition):
-        fabric.complete(task, outcome="needs_review", blockers=["no tests"], agent="bob")
+    for outcome in ("needs_review", "blocked"):
+        with pytest.raises(InvalidTransition):
+            fabric.complete(task, outcome=outcome, blockers=["no tests"], agent="bob")
     assert fabric.complete(task, outcome="complete", agent="ada").status == "done"

@@ -59,7 +59,7 @@ def test_nothing_is_read_and_written_at_once() -> None:
         edge: dict[str, Any] = {"kind": "parent", "target_id": first} if kind in (c.AddLink, c.RemoveLink) else {}
         why: dict[str, Any] = {"reason": "x"} if kind in (c.Promote, c.DeadLetter) else {}
         state: dict[str, Any] = {"state": "delivered"} if kind is c.RecordDelivery else {}
-        said: dict[str, Any] = {"text": "x"} if kind is c.Comment else {}
+        said: dict[str, Any] = {"text": "x"} if kind in (c.Comment, c.Ask, c.AnswerQuestion) else {}
         command = kind(actor="pm", task_id=first, **edge, **why, **state, **said)
         wanted = needs(command, world.load(command))
         assert not wanted.write & wanted.read

@@ -23,7 +23,9 @@ NAMES = st.text(string.ascii_lowercase, min_size=1, max_size=8).filter(lambda na
 PATTERN = st.text(string.ascii_lowercase + "/*", min_size=1, max_size=12).filter(
     lambda text: text.strip("/") != "" and text.casefold() != "none"
 )
-LANES = st.builds(model.Lane, name=NAMES, owner=NAMES, patterns=st.lists(PATTERN, min_size=1, max_size=3).map(tuple))
+LANES = st.builds(
+    model.CharterLane, name=NAMES, owner=NAMES, patterns=st.lists(PATTERN, min_size=1, max_size=3).map(tuple)
+)
 PEOPLE = st.builds(model.Participant, role=NAMES, agent=NAMES, model=NAMES, lane=st.just("") | NAMES).filter(
     lambda one: not one.is_maintainer
 )
@@ -31,7 +33,7 @@ PEOPLE = st.builds(model.Participant, role=NAMES, agent=NAMES, model=NAMES, lane
 
 @given(st.lists(LANES, max_size=4), st.lists(PEOPLE, max_size=4), st.lists(LINES, max_size=4), LINES)
 def test_what_is_written_reads_as_the_same_charter(
-    lanes: list[model.Lane], people: list[model.Participant], criteria: list[str], milestone: str
+    lanes: list[model.CharterLane], people: list[model.Participant], criteria: list[str], milestone: str
 ) -> None:
     written = model.Charter(
         session_id="s-1",
@@ -56,7 +58,7 @@ def test_what_is_written_reads_as_the_same_charter(
 )
 def test_reading_never_fails_and_changing_keeps_every_other_line(text: str) -> None:
     parse(text)
-    lane = model.Lane(name="api", owner="ada", patterns=("src/api/**",))
+    lane = model.CharterLane(name="api", owner="ada", patterns=("src/api/**",))
     changed = apply(text, [c.SetLane(lane=lane)])
     assert lane in without_lines(parse(changed)).lanes
     assert apply(changed, [c.SetLane(lane=lane)]) == changed
@@ -97,7 +99,7 @@ def test_changes_of_a_file_with_other_line_endings_keep_them_and_can_be_repeated
 
 def test_only_the_lines_that_must_change_do() -> None:
     text = render(TEAM).replace("## 4)", "A note of mine.\n\n## 4)")
-    lane = model.Lane(name="api", owner="bob", patterns=("src/api/**",))
+    lane = model.CharterLane(name="api", owner="bob", patterns=("src/api/**",))
     before, after = split(text), split(apply(text, [c.SetLane(lane=lane)]))
     differing = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
     assert differing == [("| api | ada | `src/api/**` |\n", "| api | bob | `src/api/**` |\n")]

@@ -55,6 +55,7 @@ CHANGES = [
     ("cancel", "001"),
     ("heartbeat", "002", "--agent", "ada"),
     ("sync",),
+    ("merge",),
     ("doctor", "--fix"),
     ("up", "--once"),
     ("export", "/dev/null"),

@@ -11,7 +11,8 @@ import pytest
 
 from aof.config import load_settings
 from aof.core.errors.base import AofError
-from aof.entrypoints.bootstrap import diagnose, open_fabric
+from aof.entrypoints.bootstrap import open_fabric
+from aof.entrypoints.upkeep import diagnose
 from tests.data.make_format_1 import shown
 from tests.support.desk import Desk, contents
 from tests.support.invariants import check_invariants
@@ -64,7 +65,7 @@ def test_data_of_format_1_goes_on(desk: Desk) -> None:
     check_invariants(desk.root, edited=True)
 
 
-@pytest.mark.parametrize("text", ["schemaVersion = 2\n", "schemaVersion = 12\nnewSetting = true\n"])
+@pytest.mark.parametrize("text", ["schemaVersion = 3\n", "schemaVersion = 12\nnewSetting = true\n"])
 def test_a_directory_of_a_newer_format_is_refused_and_left_alone(desk: Desk, text: str) -> None:
     desk.store.close()
     (desk.root / "aof.toml").write_text(text)

@@ -28,7 +28,7 @@ def state_of(task: Task) -> TaskState:
     """What a peer is told. A task that waits for one of us is being worked on, as far as a peer is concerned."""
     if task.status in _ENDED:
         return _ENDED[task.status]
-    if task.blocked is not None and task.blocked.kind == "waiting_input":
+    if task.open_questions or (task.blocked is not None and task.blocked.kind == "waiting_input"):
         return TaskState.TASK_STATE_INPUT_REQUIRED
     begun = task.retry.attempts > 0 or task.status in ("in-progress", "review")
     return TaskState.TASK_STATE_WORKING if begun else TaskState.TASK_STATE_SUBMITTED

@@ -30,6 +30,7 @@ EXIT_BY_KIND = {"not_found": 3, "conflict": 4, "refused": 1, "invalid": 2, "unav
 EXIT_BY_CODE = {"unreadable_task": 5, "unusable_org_chart": 5, "settings_unusable": 5}
 _AS_JSON = ("--json", "--jso", "--js")
 _INTERRUPTED = 130
+_SETTLES = ("merge", "doctor")  # these say more themselves
 _AGAIN = "repeat the command: what it had begun, the next one finishes or leaves undone"
 
 
@@ -91,13 +92,22 @@ def _run(parsed: Parsed) -> int:
     if parsed.verb is None or parsed.options.get("help"):
         return output.deliver(context, _help(parsed))
     try:
-        return output.deliver(context, _answer(context, parsed.verb, parsed.values))
+        return _delivered(context, parsed.verb, parsed.values)
     except Exception as error:
         if getattr(error, "code", "") == "task_not_found":
             suggestions.suggest(context, error)
         raise
     finally:
         context.close()
+
+
+def _delivered(context: Context, verb: Verb, given: dict[str, Any]) -> int:
+    """Answer, and warn where the answer is one of several histories."""
+    code = output.deliver(context, _answer(context, verb, given))
+    if (histories := context.histories()) > 1 and verb.name not in _SETTLES:
+        said = f"merge_pending: {histories} clones have written, and this shows one of their histories"
+        screen.complain(said, "bring them together with 'aof merge'")
+    return code
 
 
 def _help(parsed: Parsed) -> output.Answer:

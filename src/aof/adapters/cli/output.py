@@ -69,6 +69,11 @@ class Context:
             self._fabric = self.bootstrap("open_fabric")(self.options.get("data_dir"), actor=self.options.get("actor"))
         return self._fabric
 
+    def histories(self) -> int:
+        """How many histories there are that nobody has merged; one where the data directory was not opened."""
+        files = self._fabric.store.working_copy if self._fabric is not None else None
+        return 1 if files is None else files.tips()
+
     def progress(self, what: str) -> ProgressLine | Silent:
         """A line that says how far this is, for a person who waits; call it with each step."""
         from aof.adapters.cli.terminal.progress import progress

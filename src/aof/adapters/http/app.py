@@ -24,6 +24,7 @@ from aof.adapters.http.api.event_stream import event_stream
 from aof.adapters.http.api.openapi import document
 from aof.adapters.http.api.responses import PREFIX, answer, failure, fault
 from aof.adapters.http.api.routes import operation_routes
+from aof.adapters.http.board.app import Board
 from aof.adapters.http.guard import Authenticate, Guard, Limits
 from aof.adapters.http.limits.failures import Failures
 from aof.adapters.http.limits.grants import Grants, ValidTokens
@@ -88,8 +89,9 @@ def make_app(
     settings: HttpSettings,
     mounts: dict[str, Mounted] | None = None,
     traffic: Traffic | None = None,
+    board: Board | None = None,
 ) -> Starlette:
-    """The application on one data directory; `traffic` is what its server counts with.
+    """The application on one data directory; `traffic` is what its server counts with, `board` the page for people.
 
     Its server may ask `state.refuse` about the first bytes of each connection.
     """
@@ -131,12 +133,14 @@ def make_app(
     async def metrics(_request: Request) -> Response:
         return Response(counted.prometheus(), media_type="text/plain; version=0.0.4")
 
+    failures = Failures(settings.failures_per_minute)
     routes = [  # looked through in this order, so what is called most stands first
         *(Route(path, endpoint) for path, endpoint in mounted.items()),
         Route("/health", health),
         Route("/openapi.json", openapi),
         Route("/metrics", metrics),
         Route(_EVENTS, event_stream(lambda request: request.app.state.follower)),
+        *(board.routes(failures, counted) if board is not None else ()),
         *operation_routes(lambda request: request.app.state.follower, settings.max_body),
     ]
     limits = Limits(
@@ -145,7 +149,6 @@ def make_app(
         max_body=settings.max_body,
         body_seconds=settings.body_seconds,
     )
-    failures = Failures(settings.failures_per_minute)
     guard = Middleware(
         Guard,
         authenticate=settings.authenticate,
@@ -153,6 +156,7 @@ def make_app(
         grants=grants,
         failures=failures,
         traffic=counted,
+        pages=board,
     )
     app = Starlette(
         routes=routes,
@@ -160,18 +164,27 @@ def make_app(
         lifespan=lifespan,
         exception_handlers={HTTPException: _no_route, Exception: _fault},
     )
-    app.state.refuse = ConnectionScreen(settings.authenticate, failures, counted, open_paths).refusal
+    is_page = board.covers if board is not None else lambda _path: False
+    app.state.board = board
+    app.state.refuse = ConnectionScreen(settings.authenticate, failures, counted, open_paths, is_page).refusal
     return app
 
 
 async def _fault(request: Request, error: Exception) -> Response:
     """What no route has foreseen; the server goes on."""
-    return fault(record(request.url.path[:80], error))
+    reference = record(request.url.path[:80], error)
+    board: Board | None = request.app.state.board
+    if board is not None and board.covers(request.url.path):
+        return board.fault(request, reference)
+    return fault(reference)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
     """What the router itself turns away."""
     status = error.status_code if isinstance(error, HTTPException) else 500
+    board: Board | None = request.app.state.board
+    if board is not None and board.covers(request.url.path):
+        return board.no_route(request, status)
     if status == 405:  # noqa: PLR2004 - the status has no name here that says more
         refused = failure(InvalidInput(f"{request.url.path} does not take {request.method}", "see /openapi.json"))
         refused.status_code = status

@@ -7,10 +7,12 @@ else. A body must come in time, and whatever goes on ends with the token that be
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import anyio
 import msgspec
 from starlette.datastructures import Headers
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aof.adapters.http.api.responses import failure
@@ -39,6 +41,24 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     body_seconds: float
 
 
+class Pages(Protocol):
+    """Pages for people: their callers come with a cookie instead of a token, and are told in HTML what is wrong."""
+
+    max_body: int
+
+    def covers(self, path: str) -> bool:
+        """Whether a path is one of theirs."""
+        ...
+
+    def caller(self, headers: Headers) -> Caller | None:
+        """Who the cookie is of. Without one, the pages themselves say how to get in."""
+        ...
+
+    def refusal(self, scope: Scope, error: AofError) -> Response:
+        """What a person is told."""
+        ...
+
+
 class Guard:
     """Stands before the application."""
 
@@ -51,8 +71,10 @@ class Guard:
         grants: Grants,
         failures: Failures,
         traffic: Traffic,
+        pages: Pages | None = None,
     ) -> None:
         self._app = app
+        self._pages = pages
         self._authenticate = authenticate
         self._limits = limits
         self._grants = grants
@@ -66,23 +88,31 @@ class Guard:
             return
         headers = Headers(scope=scope)
         address = network_of(scope["client"][0] if scope.get("client") else None)
+        pages = self._pages if self._pages is not None and self._pages.covers(scope["path"]) else None
         try:
             check_names(scope, headers, self._limits.hosts)
-            most = self._limits.max_body
+            most = self._limits.max_body if pages is None else pages.max_body
             size = headers.get("content-length", "0")
             if size.isdigit() and (len(size) > len(str(most)) or int(size) > most):
                 raise PayloadTooLarge(f"the body has {size[:20]} bytes, the limit is {most}", "send less at once")
             if scope["path"] in self._limits.open_paths:
                 await self._app({**scope, CALLER: None}, receive, send)
                 return
-            caller = self._caller(headers)
+            caller = self._caller(headers) if pages is None else pages.caller(headers)
+            if caller is None and pages is not None:
+                await self._app({**scope, CALLER: None}, receive, send)
+                return
             if caller is None:
                 raise await self._unknown(address)
             self._grants.count(caller, address)
         except AofError as error:
-            await failure(error)(scope, receive, send)
+            await self._refusal(scope, error)(scope, receive, send)
             return
         await self._serve({**scope, CALLER: caller}, receive, send, caller, address)
+
+    def _refusal(self, scope: Scope, error: AofError) -> Response:
+        pages = self._pages
+        return pages.refusal(scope, error) if pages is not None and pages.covers(scope["path"]) else failure(error)
 
     async def _unknown(self, address: str) -> AofError:
         """What to tell somebody without a valid token, in the time that the address has earned."""
@@ -111,7 +141,7 @@ class Guard:
         if cancelled.cancelled_caught:
             problem = answer.refusal or Unauthenticated("the token is no longer valid", "use another token")
         if problem is not None and not answer.begun:
-            await failure(problem)(scope, receive, send)
+            await self._refusal(scope, problem)(scope, receive, send)
         elif cancelled.cancelled_caught and answer.unfinished:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 

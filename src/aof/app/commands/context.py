@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from aof.app.commands.identity import Identity
+    from aof.app.portable.service import PortableService
     from aof.core.model.gate import Gate
     from aof.core.model.policy import Policy
     from aof.ports.clock import Clock
@@ -95,6 +96,13 @@ class Environment:
     def read_models(self) -> read_models.ReadModels:
         """Lists, and one task with everything that belongs to it."""
         return read_models.ReadModels(self.store, self.clock, self.policy, self.chart, self.lookup)
+
+    @cached_property
+    def portable(self) -> PortableService:
+        """Everything in the words of the agent task contract; what it has folded is kept for all callers."""
+        from aof.app.portable import service
+
+        return service.PortableService(self)
 
 
 class Principal:

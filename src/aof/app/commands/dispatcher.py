@@ -12,7 +12,7 @@ from aof.app.queries import versions
 from aof.core.errors.tasks import RevisionConflict
 from aof.core.errors.workflows import NotAttached
 from aof.core.model import commands
-from aof.core.model.ids import OURSELVES, task_of_run
+from aof.core.model.ids import OURSELVES, is_task_id, task_of_run
 from aof.core.runs import authentication as proofs
 
 TYPE_CHECKING = False
@@ -117,7 +117,11 @@ class Dispatcher:
 
     def rehearse(self, kind: type[OnTask], task_id: str, /, **given: Any) -> Decision:
         """What the same command would do; changes nothing, and raises the refusal."""
-        here, command = self._environment, self._authentication.stamped(self._about(kind, task_id, given))
+        return self.rehearsed(self._about(kind, task_id, given))
+
+    def rehearsed(self, command: OnTask) -> Decision:
+        """The same for a command that is made already."""
+        here, command = self._environment, self._authentication.stamped(command)
         policy = here.with_gates(here.chart.policy_for(command))
         decision = unit_of_work.rehearse(here.store, here.clock, policy, command)
         if decision.refusal is not None:
@@ -125,12 +129,17 @@ class Dispatcher:
         return decision
 
     def _about(self, kind: type[OnTask], task_id: str, given: dict[str, Any]) -> OnTask:
-        full = self._environment.lookup.resolve(task_id)
-        run = given.pop("run", None)
-        own = self._principal.run
+        run, own = given.pop("run", None), self._principal.run
+        full = self._meant(task_id, run or own)
         if run is None and own is not None and task_of_run(own) == full:
             run = own
         return self.command(kind, {"task_id": full, "run": run, **given})
+
+    def _meant(self, task_id: str, run: str | None) -> str:
+        """The whole ID; one that the caller's run names, or that AOF itself gives, needs no look at other tasks."""
+        who = self._principal.identity
+        known = (run is not None and task_of_run(run) == task_id) or (who is not None and who.trusted)
+        return task_id if known and is_task_id(task_id) else self._environment.lookup.resolve(task_id)
 
     def move(self, kind: type[OnTask], task_id: str, /, **given: Any) -> Moved:
         """The same, answered with the status that the task has now."""

@@ -1,4 +1,4 @@
-"""After a commit: who should be told that a task came to review, was blocked, is done, or that nobody answers for it.
+"""After a commit: who should be told that a task came to review, was blocked, is done, asks, or is answered by nobody.
 
 Must not know how.
 """
@@ -26,7 +26,10 @@ def tell(notifier: Notifier, done: Done, look: Callable[[str], Task]) -> tuple[s
     unheard: list[str] = []
     last = {event.task_id: event for event in done.events if event.type in ("task.transitioned", "handoff.unanswered")}
     moved = [event for event in last.values() if event.payload.get("to", "done") in TOLD]
-    for event in (*(event for event in done.events if "notify" in event.payload), *moved):
+    told = [event for event in done.events if "notify" in event.payload]
+    if not moved:  # else the question is why it was blocked
+        told += [event for event in done.events if event.type == "task.question.asked"]
+    for event in (*told, *moved):
         try:
             task = done.task if done.task is not None and done.task.id == event.task_id else look(event.task_id)
             heard = notifier.notify(news_of(event, task))

@@ -202,6 +202,8 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
             answers[name] = ask(name)
     for path in wanted.documents:
         records.documents[path] = unit.document(path)
+    if wanted.documents:
+        records.numbers = unit.numbers()
     for root in wanted.trees - records.children.keys():  # under the same locks it would be the same tree
         records.children |= unit.tree(root)
     if unknown := wanted.dependents - records.dependents.keys():

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from msgspec import UNSET, UnsetType
+
 from aof.app.handoffs.pending import Retention
 from aof.app.operations.results import Result
+from aof.app.queries import cursors
 from aof.core.errors.base import InvalidInput
 from aof.core.errors.storage import StorageFailed
 from aof.core.handoffs.audit import AuditRecord
@@ -23,6 +26,7 @@ class AuditRecords(Result, frozen=True, kw_only=True):
 
     records: tuple[AuditRecord, ...]
     more: bool = False
+    next_cursor: str | UnsetType = UNSET
 
 
 class AuditVerified(Result, frozen=True, kw_only=True):
@@ -55,10 +59,13 @@ class AuditService:
         to_agent: str | None = None,
         after: int = 0,
         limit: int | None = None,
+        cursor: str | None = None,
     ) -> AuditRecords:
         """The audit records of a handoff, of a task, from or to an agent, in the order of the log."""
         if after < 0 or (limit is not None and limit < 0):
             raise InvalidInput("'after' and 'limit' must not be negative", "leave them out, or give 0 or more")
+        if cursor is not None:
+            after = max(after, cursors.number_in("audit", cursor))
         here = self._environment
         most = MOST_RECORDS if limit is None else min(limit, MOST_RECORDS)
         query = AuditQuery(
@@ -71,7 +78,9 @@ class AuditService:
         )
         found = here.store.audited(query)
         self._follow()
-        return AuditRecords(records=found[:most], more=len(found) > most)
+        page, more = found[:most], len(found) > most
+        following = cursors.place_in("audit", str(page[-1].seq)) if more and page else UNSET
+        return AuditRecords(records=page, more=more, next_cursor=following)
 
     def audit_verify(self) -> AuditVerified:
         """Compare the records in the log with its chain of hashes, and those in the files with the log."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -43,3 +43,16 @@ class TakenHandoff(Result, frozen=True, kw_only=True):
         run = {name: value for name, value in msgspec.to_builtins(self).items() if name != "handoff"}
         shown: dict[str, Any] = msgspec.to_builtins(self.handoff)
         return shown | run
+
+
+class Handoffs(tuple[Handoff, ...]):  # noqa: SLOT001 - a tuple of any length has none
+    """A page of handoffs, which knows how many match in all and where the next page begins."""
+
+    total: int
+    next_cursor: str | None
+
+    def __new__(cls, page: tuple[Handoff, ...], *, total: int, next_cursor: str | None) -> Self:
+        """The page."""
+        made = super().__new__(cls, page)
+        made.total, made.next_cursor = total, next_cursor
+        return made

@@ -10,7 +10,9 @@ import msgspec
 
 from aof.app.commands.dispatcher import values
 from aof.app.handoffs import chain, handoff_results, lookup
+from aof.app.handoffs.handoff_results import Handoffs
 from aof.app.messages import router
+from aof.app.queries import cursors
 from aof.core.errors.base import AofError
 from aof.core.handoffs.lifecycle import aggregation, answers, forwarding, initiation, returns, timeouts
 from aof.core.handoffs.lifecycle.command import refused
@@ -242,13 +244,15 @@ class HandoffService:
         from_agent: str | None = None,
         to_agent: str | None = None,
         state: str | None = None,
-    ) -> tuple[Handoff, ...]:
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Handoffs:
         """The handoffs, oldest first: of one task (as child or as parent), from or to one agent, in one state.
 
         The state `open` stands for every one that something is still to come of.
         """
         task_id = self._environment.lookup.resolve(task) if task is not None else None
-        return tuple(
+        found = tuple(
             handoff
             for handoff in self._environment.store.handoffs()
             if task_id in (None, handoff.task_id, handoff.parent_task_id)
@@ -256,6 +260,8 @@ class HandoffService:
             and to_agent in (None, handoff.to_agent)
             and (state in (None, handoff.state) or (state == "open" and handoff.is_open))
         )
+        page, following = cursors.paged("handoff_list", found, _place, limit=limit, cursor=cursor)
+        return Handoffs(page, total=len(found), next_cursor=following)
 
     def handoff_inbox(self, agent: str) -> tuple[Handoff, ...]:
         """The open handoffs that are addressed to an agent, oldest first; a person's are those to `human`, too."""
@@ -346,3 +352,8 @@ def _started(begun: list[Handoff]) -> StartedHandoff:
         handoff_ids=tuple(one.id for one in begun) if group else msgspec.UNSET,
         warnings=warnings or msgspec.UNSET,
     )
+
+
+def _place(handoff: Handoff) -> tuple[str, ...]:
+    """The place of a handoff in the order of their beginnings."""
+    return handoff.timestamp, handoff.task_id, f"{handoff.number:06d}", handoff.id

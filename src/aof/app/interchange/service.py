@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.queries.filters import Filters
+    from aof.app.operations.filters import Filters
     from aof.core.model.task import Task
 
 _FORMATS = ("json", "csv")
@@ -154,8 +154,6 @@ class InterchangeService:
         waits = {one: here.get(one) or self._owner(_key(source, one)) for one in task.depends_on}
         for one in (one for one, there in waits.items() if there is None and not dry_run):
             task.lose("dependencies", f"{one[:80]} was not imported")
-        if dry_run:
-            return ImportedTask(source=task.key, title=task.title, outcome="created", status=task.status)
         given = _creation(source, task, key) | {"depends_on": [there for there in waits.values() if there]}
         command: dict[str, Any] = {
             "actor": actor,
@@ -164,6 +162,9 @@ class InterchangeService:
             "reason": f"imported from {source}",
         }
         try:
+            if dry_run:
+                self._rehearse(command)
+                return ImportedTask(source=task.key, title=task.title, outcome="created", status=task.status)
             done = with_new_id(
                 self._environment,
                 lambda task_id: self._dispatcher.dispatch(
@@ -178,6 +179,15 @@ class InterchangeService:
         return ImportedTask(
             source=task.key, title=task.title, outcome="created", task_id=done.task.id, status=done.task.status
         )
+
+    def _rehearse(self, command: dict[str, Any]) -> None:
+        """Raise the refusal that the import would meet. The number is put back."""
+        store = self._environment.store
+        task_id = store.reserve_id(self._environment.clock.now())
+        try:
+            self._dispatcher.rehearsed(self._dispatcher.command(imported.ImportTask, command | {"task_id": task_id}))
+        finally:
+            store.put_back_id(task_id)
 
     def _below(self, source: str, task: ForeignTask, here: dict[str, str], actor: str | None) -> None:
         """Put a task below its parent, unless it stands below one already: that is a person's choice."""

@@ -12,6 +12,8 @@ from aof.app import faults
 from aof.app.commands.context import Environment
 from aof.app.commands.unit_of_work import refusal, settle
 from aof.app.documents.mailbox import repair
+from aof.app.maintenance import merging
+from aof.app.maintenance.merging import MergedHistories
 from aof.app.operations.results import Result
 from aof.core.errors.base import AofError
 from aof.core.model.policy import Policy
@@ -48,16 +50,36 @@ class Diagnosis(Result, frozen=True, kw_only=True):
     advice: tuple[Problem, ...] = ()
 
 
+class HistoryVerified(Result, frozen=True, kw_only=True):
+    """How far the log's chain of hashes was verified, and how far the log goes."""
+
+    verified_to: int
+    head: int
+
+
 class MaintenanceService:
     """Takes in what people did to the files, and finds and heals what is wrong."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
 
+    def verify(self, *, limit: int | None = None) -> HistoryVerified:
+        """Verify the log's chain of hashes; with `limit`, at most so many events beyond what was verified before."""
+        store = self._environment.store
+        if store.working_copy is None:  # what is in memory nobody can change behind our back
+            return HistoryVerified(verified_to=store.head(), head=store.head())
+        verified = store.working_copy.verified(limit)
+        return HistoryVerified(verified_to=verified, head=max(store.head(), verified))
+
     def sync(self, *, say: Say = silent) -> Synced:
         """Take in everything that people did to the files."""
         here = self._environment
         return sync(here.store, here.clock, here.policy, say=say)
+
+    def merge(self, *, dry_run: bool = False) -> MergedHistories:
+        """Make one history of those that several clones wrote; `dry_run` only tells what would come together."""
+        here = self._environment
+        return merging.merge(here.store, here.clock, here.policy, dry_run=dry_run)
 
     def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
@@ -85,13 +107,16 @@ def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Sy
     taken: list[str] = []
     new: list[str] = []
     refused: list[Unaccepted] = []
-    for path in files.untracked_files():
+    say("comparing the files with the log")
+    untracked, modified = files.changes()
+    for path in untracked:
         try:
             files.adopt(path, clock.now())
         except Exception as error:  # noqa: BLE001 - the edge of one file
             refused.append(_unaccepted(path, error))
-    say("comparing the files with the log")
-    for task_id in files.modified_tasks():
+    if untracked:  # what has an ID now is new
+        _, modified = files.changes()
+    for task_id in files.preloaded(modified):
         say(f"taking in {task_id}")
         try:
             before, after = settle(store, clock, policy, task_id, odd=True)

@@ -18,7 +18,7 @@ from aof.core.validation import limits
 from aof.ports.tokens import Token, Tokens
 
 _PREFIX = "aof"
-_ROLE_OF: dict[Scope, Role] = {"read": "reader", "work": "agent", "lead": "agent", "admin": "admin"}
+ROLE_OF: dict[Scope, Role] = {"read": "reader", "work": "agent", "lead": "agent", "admin": "admin"}
 _WIDEST: dict[Role, Scope] = {"reader": "read", "agent": "lead", "admin": "admin"}
 _USUAL: Scope = "work"
 _LONGEST = 10 * 365 * 86_400_000  # milliseconds
@@ -37,7 +37,7 @@ class NewToken(Result, frozen=True, kw_only=True):
 
 
 class KnownToken(Result, frozen=True, kw_only=True):
-    """What is known of a token afterwards."""
+    """What is known of a token afterwards. `use` is None unless it is a link or a session of the page for people."""
 
     id: str
     actor: str
@@ -47,6 +47,7 @@ class KnownToken(Result, frozen=True, kw_only=True):
     expires_at: str | None
     expired: bool
     tools: str | None
+    use: str | None
 
 
 def create(
@@ -66,7 +67,7 @@ def create(
     if problem := limits.text("actor", actor, limits.ITEM, required=True) or limits.name("actor", actor):
         raise problem
     allowed = _scope(role, scope)
-    as_role = role or _ROLE_OF[allowed]
+    as_role = role or ROLE_OF[allowed]
     until = _until(expires, now)
     listed = ",".join(tiers_of(tools)) if tools is not None else None
     name, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
@@ -79,7 +80,7 @@ def create(
             scope=allowed,
             created_at=iso(now),
             expires_at=until,
-            digest=_digest(text),
+            digest=digest_of(text),
             tools=listed,
         )
     )
@@ -125,19 +126,22 @@ def known(tokens: Tokens, now: int) -> tuple[KnownToken, ...]:
             scope=token.scope or next((_WIDEST[one] for one in ROLES if one == token.role), "read"),
             created_at=token.created_at,
             expires_at=token.expires_at,
-            expired=_is_over(token, now),
+            expired=is_over(token, now),
             tools=token.tools,
+            use=token.use,
         )
         for token in tokens.all()
     )
 
 
 def valid_ids(tokens: Tokens, now: int) -> frozenset[str]:
-    """The tokens that are neither revoked nor expired, by their IDs."""
-    return frozenset(token.id for token in tokens.all() if not _is_over(token, now))
+    """The tokens that are neither revoked nor expired, by their IDs; a session is valid as long as its token is."""
+    valid = {token.id: token for token in tokens.all() if not is_over(token, now)}
+    return frozenset(name for name, token in valid.items() if token.of is None or token.of in valid)
 
 
-def _is_over(token: Token, now: int) -> bool:
+def is_over(token: Token, now: int) -> bool:
+    """Whether its time is over."""
     return token.expires_at is not None and _moment(token.expires_at) <= now
 
 
@@ -157,21 +161,28 @@ def revoke(tokens: Tokens, token_id: str) -> None:
 
 def recognise(tokens: Tokens, text: str, now: int) -> Caller | None:
     """Whose token this is; None when it is nobody's, or its time is over."""
-    digest = _digest(text)
-    for token in tokens.all():
-        if hmac.compare_digest(token.digest, digest):
-            if _is_over(token, now):
-                return None
-            role = next((one for one in ROLES if one == token.role), None)
-            if role is None:
-                raise InvalidInput(f"token {token.id} has no role that there is", "revoke it and make another")
-            scope = next((one for one in SCOPES if one == token.scope), _WIDEST[role] if token.scope is None else None)
-            if scope is None:
-                raise InvalidInput(f"token {token.id} has no scope that there is", "revoke it and make another")
-            tools = tiers_of(token.tools) if token.tools is not None else ()
-            return Caller(token.actor, role, proven=True, scope=scope, token=token.id, tools=tools)
-    return None
+    found = found_by(tokens, text)
+    return caller_of(found) if found is not None and found.use is None and not is_over(found, now) else None
 
 
-def _digest(text: str) -> str:
+def found_by(tokens: Tokens, text: str) -> Token | None:
+    """The token that has this text, whatever it is for and whether or not its time is over."""
+    digest = digest_of(text)
+    return next((token for token in tokens.all() if hmac.compare_digest(token.digest, digest)), None)
+
+
+def caller_of(token: Token) -> Caller:
+    """Who calls with a token; raises InvalidInput for one whose entry was damaged."""
+    role = next((one for one in ROLES if one == token.role), None)
+    if role is None:
+        raise InvalidInput(f"token {token.id} has no role that there is", "revoke it and make another")
+    scope = next((one for one in SCOPES if one == token.scope), _WIDEST[role] if token.scope is None else None)
+    if scope is None:
+        raise InvalidInput(f"token {token.id} has no scope that there is", "revoke it and make another")
+    tools = tiers_of(token.tools) if token.tools is not None else ()
+    return Caller(token.actor, role, proven=True, scope=scope, token=token.id, tools=tools)
+
+
+def digest_of(text: str) -> str:
+    """What is kept of a token's text."""
     return sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

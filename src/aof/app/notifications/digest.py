@@ -21,6 +21,7 @@ _WORDS: Final = {
     "sla": "waits too long in",
     "handoff": "nobody answered its handoff, it is in",
     "status": "is now in",
+    "question": "has a question for you, it is",
     "mail": "nobody answered this message, it is",
 }
 

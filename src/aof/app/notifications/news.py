@@ -16,6 +16,7 @@ _KINDS: Final[dict[str, Kind]] = {
     "task.sla_alert": "sla",
     "task.overdue": "sla",
     "handoff.unanswered": "handoff",
+    "task.question.asked": "question",
 }
 
 
@@ -59,7 +60,9 @@ def news_of(event: Event, task: Task) -> Notification:
         actor=event.agent or event.actor,
         timestamp=event.timestamp,
         seq=event.seq,
-        reason=payload.get("reason") or payload.get("closed_reason"),
+        reason=payload["question"]["text"]
+        if kind == "question"
+        else payload.get("reason") or payload.get("closed_reason"),
         kind=kind,
         priority=task.priority,
         agent=_concerned(task),

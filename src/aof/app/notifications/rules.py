@@ -21,10 +21,17 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     sla: bool = True
     handoffs: bool = True
     mail: bool = True
+    questions: bool = True
 
     def take(self, news: Notification) -> bool:
         """Whether this is for the channel."""
-        taken = {"status": news.status in self.statuses, "sla": self.sla, "handoff": self.handoffs, "mail": self.mail}
+        taken = {
+            "status": news.status in self.statuses,
+            "sla": self.sla,
+            "handoff": self.handoffs,
+            "mail": self.mail,
+            "question": self.questions,
+        }
         wanted = taken[news.kind]
         return wanted and (not self.priorities or news.priority in self.priorities) and self._concerns(news)
 

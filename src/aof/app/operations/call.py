@@ -125,7 +125,8 @@ def perform(
     principal = own.but(actor=actor, run=None, conversation=caller.conversation, keeps=caller.keeps)
     values = params.given()
     if run_of is not None and operation.runs and "task_id" in values and not {"run", "agent"} & values.keys():
-        run = run_of(fabric.resolve(values["task_id"]))
+        values["task_id"] = fabric.resolve(values["task_id"])
+        run = run_of(values["task_id"])
         if run is not None:
             values["run"] = run
     if run_of is not None and (operation.runs or operation.acts):

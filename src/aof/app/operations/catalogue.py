@@ -23,6 +23,7 @@ from aof.app.operations.rows import (
 )
 from aof.app.operations.rows.batches import bulk, interchange
 from aof.app.operations.rows.documents import charter, conflicts, mail, worklog
+from aof.app.operations.rows.supervision import inbox, questions, views
 from aof.app.operations.spec import SCOPES, Effect, Operation, Params, Scope, Tier
 from aof.core.errors.base import InvalidInput
 
@@ -42,9 +43,9 @@ __all__ = [
 ]
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks.ROWS, *review.ROWS, *control.ROWS, *bulk.ROWS, *queries.ROWS, *history.ROWS, *org.ROWS, *handoffs.ROWS,
-    *audit.ROWS, *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS, *workflows.ROWS, *worklog.ROWS,
-    *jobs.ROWS, *maintenance.ROWS, *interchange.ROWS,
+    *tasks.ROWS, *questions.ROWS, *review.ROWS, *control.ROWS, *bulk.ROWS, *inbox.ROWS, *queries.ROWS, *history.ROWS,
+    *views.ROWS, *org.ROWS, *handoffs.ROWS, *audit.ROWS, *shared_work.ROWS, *mail.ROWS, *charter.ROWS, *conflicts.ROWS,
+    *workflows.ROWS, *worklog.ROWS, *jobs.ROWS, *maintenance.ROWS, *interchange.ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 
 from aof.app import fabric
+from aof.app.operations import filters
 from aof.app.operations.catalogue import OPERATIONS
-from aof.app.queries import filters
 
 TARGET = str(Path(fabric.__file__).with_name("facade.py"))
 _INTERNAL = ("authentication", "dispatcher")

@@ -166,6 +166,33 @@ class Reported(Result, frozen=True, kw_only=True):
     progress: dict[str, Any]
 
 
+class GivenAnswer(Result, frozen=True, kw_only=True):
+    """What somebody answered: text by another."""
+
+    text: str
+    by: str
+    at: str
+
+
+class AskedQuestion(Result, frozen=True, kw_only=True):
+    """A question and, once it is `answered`, its answer; until then ask after it by the ID in `question`."""
+
+    task_id: str
+    status: str
+    question: str
+    answered: bool
+    answer: GivenAnswer | msgspec.UnsetType = msgspec.UNSET
+
+
+class Answered(Result, frozen=True, kw_only=True):
+    """Which question was answered, who had asked it, and where the task is now."""
+
+    task_id: str
+    status: str
+    question: str
+    asked_by: str
+
+
 class Recovered(Result, frozen=True, kw_only=True):
     """A run whose lease had ended, and where its task went; where it had to be left, it is still in-progress."""
 

@@ -49,12 +49,16 @@ class ChartInForce:
         """The chart, an empty one where there is none. Raises UnusableOrgChart."""
         return self.declared() or org_chart.EMPTY
 
-    def reachable(self) -> OrgChart:
-        """The chart for who gives out work: agents that cannot be reached are not active in it."""
+    def reachable(self, health: Mapping[str, AgentHealth] | None = None) -> OrgChart:
+        """The chart for who gives out work: agents that cannot be reached are not active in it.
+
+        Which these are is asked, unless the caller knows the `health` of all.
+        """
         chart = self.whole()
         if self._reached is None or not chart.declared:
             return chart
-        gone = frozenset(name for name, health in self._reached().items() if not health.available)
+        known_health = self._reached() if health is None else health
+        gone = frozenset(name for name, one in known_health.items() if not one.available)
         known = self._reachable
         if known is None or known[0] is not chart or known[1] != gone:
             known = self._reachable = (chart, gone, org_health.without(chart, gone))
@@ -67,6 +71,11 @@ class ChartInForce:
         except UnusableOrgChart:
             return None
 
+    def readable_policy(self) -> Policy:
+        """The policy for callers that only look, with the chart where there is a usable one."""
+        chart = self.readable()
+        return self._policy if chart is None else self._policy.but(org=chart)
+
     def policy_for(self, command: c.OnTask) -> Policy:
         """The policy that decides a command: running work continues while a broken chart is repaired."""
         try:
@@ -76,6 +85,7 @@ class ChartInForce:
                 command,
                 c.RecordHeartbeat
                 | c.ReportProgress
+                | c.Ask
                 | c.Release
                 | c.Fail
                 | c.Settle

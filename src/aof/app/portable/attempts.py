@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from aof.app.portable.relations import active
 from aof.app.portable.task_histories import Attempt, Life
-from aof.app.portable.view_source import Scene, active
+from aof.app.portable.view_source import Scene
 from aof.app.portable.vocabulary import event_ref, file_ref, handoff_ref, run_ref, short, task_ref
 from aof.core.model.task import Failure
 from aof.core.org.autonomy import run_limit_ms
@@ -14,7 +15,7 @@ from aof.core.runs.lease import task_ttl
 Ref = dict[str, Any]
 _STATUSES = {
     "running": "unavailable", "completed": "completed", "failed": "failed", "expired": "unavailable",
-    "cancelled": "cancelled", "released": "cancelled",
+    "cancelled": "cancelled", "released": "cancelled", "superseded": "cancelled",
 }  # fmt: skip
 
 

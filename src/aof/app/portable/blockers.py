@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.app.portable.task_histories import Life
 from aof.app.portable.view_source import Scene
 from aof.app.portable.vocabulary import short
 from aof.core.errors.base import AofError, Call
 from aof.core.model.task import Task
 from aof.core.org.capacity import full
-from aof.core.tasks.graph import readiness
 
 WAITING = frozenset({"waiting_input", "waiting_permission", "waiting_resource", "blocked", "paused"})
 _ODD = {
     "stale": "its file was changed by hand and not yet imported",
     "unknown": "its file cannot be read; see 'aof doctor'",
 }
+
+_HELD_BY = (("not_before", "time"), ("handoff_id", "handoff"))  # what the ready rule names, and what kind that is
 
 
 def reason(scene: Scene, task: Task) -> str | None:
@@ -32,15 +32,17 @@ def reason(scene: Scene, task: Task) -> str | None:
 
 
 def _queued(scene: Scene, task: Task) -> str:
-    held = readiness(scene.records, task, scene.now)
-    return held.message if held is not None else _busy(scene, task) or "it waits for its turn"
+    held = scene.refusal(task)
+    if held is not None:
+        return held.message
+    return (busy(scene, task.routing.agent) if task.routing.agent else None) or "it waits for its turn"
 
 
-def _busy(scene: Scene, task: Task) -> str | None:
-    """Why the agent that is meant to do it cannot take it now."""
-    agent = scene.chart.by_id.get(task.routing.agent or "") if scene.chart is not None else None
+def busy(scene: Scene, name: str) -> str | None:
+    """Why an agent cannot take a task now that is meant for it."""
+    agent = scene.chart.by_id.get(name) if scene.chart is not None else None
     why = full(scene.chart, agent, scene.load) if scene.chart is not None and agent is not None else None
-    return f"{task.routing.agent} cannot take another task now: {why}" if why is not None else None
+    return f"{name} cannot take another task now: {why}" if why is not None else None
 
 
 def _of_cancel(task: Task) -> str:
@@ -65,19 +67,15 @@ _REASONS = {
 }
 
 
-def blocked(scene: Scene, shown: list[Life]) -> list[dict[str, Any]]:
-    """Every task that cannot go on by itself, with what holds it and what would free it."""
-    return [held for life in shown if (held := _held(scene, life.task)) is not None]
-
-
-def _held(scene: Scene, task: Task) -> dict[str, Any] | None:
+def blocked(scene: Scene, task: Task) -> dict[str, Any] | None:
+    """What holds a task that cannot go on by itself, and what would free it; None for one that can."""
     status = scene.status(task)
     if task.cancel is not None:
         return None
     if status in WAITING:
         blockers, actions = _by_itself(scene, task)
     elif status in ("queued", "retrying"):
-        refusal = readiness(scene.records, task, scene.now)
+        refusal = scene.refusal(task)
         if refusal is None:
             return None
         blockers, actions = _by_rule(scene, task, refusal)
@@ -113,8 +111,9 @@ def _by_rule(scene: Scene, task: Task, refusal: AofError) -> tuple[list[dict[str
     if isinstance(other, str):
         kind = "resource" if refusal.code == "resource_busy" else "task"
         return [_blocker(kind, other, scene.task(other))], [_action(Call("complete", {"task_id": other}))]
-    kind = "time" if "not_before" in refusal.details else "hold"
-    return [_blocker(kind, task.id)], [_action(refusal.call)] if refusal.call is not None else []
+    kind = next((kind for name, kind in _HELD_BY if name in refusal.details), "hold")
+    subject = refusal.details.get("handoff_id", task.id)
+    return [_blocker(kind, subject)], [_action(refusal.call)] if refusal.call is not None else []
 
 
 def _blocker(kind: str, name: str, task: Task | None = None) -> dict[str, Any]:
@@ -123,9 +122,10 @@ def _blocker(kind: str, name: str, task: Task | None = None) -> dict[str, Any]:
 
 
 def _action(call: Call) -> dict[str, Any]:
-    """An action has an ID of its own: what is to be done, and with which task."""
+    """An action has an ID of its own: what is to be done, and with which task or handoff."""
+    subject = call.arguments.get("task_id") or call.arguments.get("handoff_id")
     return {
-        "actionId": f"{call.operation}:{call.arguments['task_id']}",
+        "actionId": f"{call.operation}:{subject}",
         "operation": call.operation,
         "arguments": {_camel(name): value for name, value in call.arguments.items()},
     }

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from aof.app.portable.relations import active
 from aof.app.portable.task_histories import Life
-from aof.app.portable.view_source import Scene, active
+from aof.app.portable.view_source import Scene
 from aof.app.portable.vocabulary import event_ref, file_ref, handoff_ref, job_ref, short
 from aof.core.handoffs.artifacts import ATTACHED
 from aof.core.jobs.job import LINK
@@ -50,17 +51,19 @@ def _all(scene: Scene, life: Life) -> Iterator[Edge]:
             continue
         yield _hashed(_edge(link.kind, link.target_id, "active", link.created_at, reason=link.reason), link.sha256)
     yield from _agents(scene, life)
-    yield from _artifacts(life)
-    yield from _evidence(life)
+    if life.attempts or life.handoffs or life.reviews:
+        yield from _artifacts(life)
+        yield from _evidence(life)
 
 
 def _relatives(scene: Scene, life: Life) -> Iterator[Edge]:
     task = life.task
-    if life.parent is not None:
-        above, since = life.parent
+    parent = scene.relations.above(task.id)
+    if parent is not None:
+        above, since = parent
         yield _between("parent", above, since, task if scene.task(above) is not None else None)
     for child in scene.children.get(task.id, ()):
-        _, since = child.parent or ("", child.task.created_at)
+        _, since = scene.relations.above(child.task.id) or ("", child.task.created_at)
         yield _between("child", child.task.id, since, child.task)
     for blocker in task.depends_on:
         yield _between("blocked_by", blocker, life.since[blocker], scene.task(blocker))

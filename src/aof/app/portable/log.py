@@ -113,8 +113,27 @@ def _new_peer(life: Life | None, event: Event) -> dict[str, Any] | None:
     return None
 
 
+def _merged(_life: Life | None, event: Event) -> Named:
+    """Histories came together: told where there is something to tell."""
+    said = event.payload.get("conflicts")
+    return ("task.updated", {"changed": ["merged"], "by": event.actor, "conflicts": said}) if said else None
+
+
 def _delivery(_life: Life | None, event: Event) -> Named:
     return "task.progress", {"deliveryState": _plain(event)}
+
+
+def _asked(_life: Life | None, event: Event) -> Named:
+    question = event.payload["question"]
+    told = {"waitsFor": "input", "by": question["by"], "questionId": question["id"], "reason": question["text"]}
+    return "task.waiting", told
+
+
+def _answered(life: Life | None, event: Event) -> Named:
+    """A run that waited goes on; a task that nobody runs is queued by another event."""
+    going_on = life is not None and life.task.status == "in-progress"
+    told = {"by": event.payload["by"], "questionId": event.payload["question"]}
+    return ("task.resumed", told) if going_on else None
 
 
 def _linked(_life: Life | None, event: Event) -> Named:
@@ -216,10 +235,13 @@ _MAKERS: dict[str, Callable[[Life | None, Event], Named]] = {
     "task.restored": _created,
     "task.updated": _updated,
     "task.unarchived": _unarchived,
+    "task.merged": _merged,
     "task.link.added": _linked,
     "task.link.removed": _linked,
     "task.transitioned": _moved,
     "task.delivery.updated": _delivery,
+    "task.question.asked": _asked,
+    "task.question.answered": _answered,
     "delegation.requested": _delegated,
     "handoff.initiated": _handed,
 }

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from aof._support.frozen import FrozenDict
+from aof.app.portable.relations import active
 from aof.app.portable.task_histories import Life
-from aof.app.portable.view_source import Scene, active
+from aof.app.portable.view_source import Scene
 from aof.app.portable.vocabulary import NOT_APPLICABLE, UNKNOWN, missing
 from aof.core.model.ids import OURSELVES
 
+Turns = dict[str, list[dict[str, Any]]]
 _KINDS = {"human": "person", "a2a": "peer"}
 
 
 def who(scene: Scene, name: str | None) -> dict[str, Any]:
     """A person, an agent, a team, a peer or AOF itself, as far as the org chart tells."""
-    return missing() if name is None else {"id": name, "kind": _kind(scene, name)}
+    if name is None:
+        return missing()
+    known = scene.names.get(name)
+    if known is None:
+        known = scene.names[name] = FrozenDict(id=name, kind=_kind(scene, name))
+    return known
 
 
 def _kind(scene: Scene, name: str) -> str:
@@ -34,18 +43,26 @@ def assignee(scene: Scene, life: Life) -> dict[str, Any]:
     return who(scene, held[-1].run.agent_id) if held else missing(NOT_APPLICABLE)
 
 
-def threads(scene: Scene, shown: list[Life]) -> list[dict[str, Any]]:
+def turns(scene: Scene, life: Life) -> Turns:
+    """The agents that have run the task, each with those of its runs that go on now."""
+    found: Turns = {}
+    running = {one.run.run_id for one in active(life)}
+    for attempt in life.attempts:
+        run = attempt.run
+        line = found.setdefault(run.agent_id, [])
+        if run.run_id in running:
+            state = "stale" if scene.run_status(life, attempt) == "unavailable" else "running"
+            turn = {"turnId": run.run_id, "status": state, "startedAt": run.started_at}
+            line.append(turn | {"taskId": life.task.id, "runId": run.run_id, "attemptId": run.run_id})
+    return found
+
+
+def threads(by_task: Iterable[Turns]) -> list[dict[str, Any]]:
     """The line of work of each agent that has run one of these tasks, with the runs that go on now as its turns."""
-    turns: dict[str, list[dict[str, Any]]] = {}
-    for life in shown:
-        running = {one.run.run_id for one in active(life)}
-        for attempt in life.attempts:
-            run = attempt.run
-            line = turns.setdefault(run.agent_id, [])
-            if run.run_id in running:
-                state = "stale" if scene.run_status(life, attempt) == "unavailable" else "running"
-                turn = {"turnId": run.run_id, "status": state, "startedAt": run.started_at}
-                line.append(turn | {"taskId": life.task.id, "runId": run.run_id, "attemptId": run.run_id})
+    turns: Turns = {}
+    for found in by_task:
+        for agent, line in found.items():
+            turns.setdefault(agent, []).extend(line)
     return [_thread(agent, turns[agent]) for agent in sorted(turns)]
 
 

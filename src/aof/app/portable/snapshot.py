@@ -1,32 +1,104 @@
 """The snapshot: all tasks, their graph, what is blocked and how many are how far, at one moment. Pure.
 
-The same lives give the same bytes: tasks stand in the order of their IDs, and everything else follows theirs.
+The same lives give the same bytes: tasks stand in the order of their IDs, and everything else follows theirs. Each task
+has its part in it, which later snapshots share as long as nothing that it shows can have changed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from heapq import nlargest
 from typing import Any
 
-from aof.app.portable.blockers import WAITING, blocked
+from aof._support.frozen import FrozenDict, freeze
+from aof.app.portable.blockers import WAITING, blocked, busy
 from aof.app.portable.edges import edges
-from aof.app.portable.participants import threads
-from aof.app.portable.task_histories import Life
+from aof.app.portable.participants import threads, turns
+from aof.app.portable.relations import Relations
+from aof.app.portable.task_histories import Life, Lives
 from aof.app.portable.tasks import portable
 from aof.app.portable.view_source import Scene, finished
 from aof.app.portable.vocabulary import SCHEMA_VERSION, log_ref
+from aof.core.model.org_chart import OrgChart
+from aof.core.model.policy import Policy
 
 _RECENT = 10
 _UNDELIVERED = frozenset({"pending", "queued", "failed", "parent_missing"})
 _FAILED = frozenset({"failed", "timed_out"})
 
 
-def snapshot(scene: Scene, *, archived: bool = False) -> dict[str, Any]:
-    """Everything in the contract's shape; archived tasks only when they are asked for."""
+class TaskPart:
+    """What the snapshot says of one task. Nothing in it is changed any more."""
+
+    __slots__ = ("delivery", "edges", "ended", "held", "record", "status", "turns")
+
+    def __init__(self, scene: Scene, life: Life) -> None:
+        task = life.task
+        related = freeze(edges(scene, life))
+        self.record: dict[str, Any] = portable(scene, life, related)
+        self.status: str = self.record["status"]
+        self.delivery: str = self.record["deliveryState"]["state"]
+        self.edges = [FrozenDict({"sourceId": task.id} | edge) for edge in related]
+        self.held: dict[str, Any] | None = freeze(blocked(scene, task))
+        self.turns = {agent: freeze(line) for agent, line in turns(scene, life).items()} if life.attempts else None
+        self.ended = (task.ended_at or task.last_transition_at, task.rev) if finished(task) else None
+
+
+class KeptView:
+    """The parts of all tasks as they were when somebody last asked, and the lives that they were made from."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.lives = Lives()
+        self.relations = Relations(self.lives.by_id, policy)
+        self._parts: dict[str, TaskPart] = {}
+        self._chart: OrgChart | None = None
+        self._odd: dict[str, str] = {}
+        self._busy: dict[str, str | None] = {}
+
+    def follow(self) -> None:
+        """Take in what the lives have heard; the parts that this can have changed are made again when asked for."""
+        self._forget(self.relations.follow(self.lives.changed))
+        self.lives.changed.clear()
+
+    def shown(self, *, archived: bool) -> list[Life]:
+        """The tasks that a snapshot shows: archived ones only when they are asked for."""
+        return [life for life in self.relations.ordered if archived or not life.task.archived]
+
+    def snapshot(self, scene: Scene, shown: Iterable[Life]) -> dict[str, Any]:
+        """Everything in the contract's shape."""
+        self._look_again(scene)
+        kept, parts = self._parts, []
+        for life in shown:
+            part = kept.get(life.task.id)
+            if part is None:
+                part = kept[life.task.id] = TaskPart(scene, life)
+            parts.append(part)
+        return _assembled(scene, parts)
+
+    def _look_again(self, scene: Scene) -> None:
+        """Forget the parts of tasks that look different by what stands beside the log."""
+        if scene.chart is not self._chart:
+            self._chart = scene.chart
+            self._parts.clear()
+        self._forget(self.relations.restless)
+        odd = self._odd, scene.odd
+        self._forget(one for one in odd[0].keys() | odd[1].keys() if odd[0].get(one) != odd[1].get(one))
+        self._odd = dict(scene.odd)
+        if scene.chart is not None:
+            for agent, tasks in self.relations.routed.items():
+                why = busy(scene, agent)
+                if why != self._busy.get(agent):
+                    self._busy[agent] = why
+                    self._forget(tasks)
+
+    def _forget(self, tasks: Iterable[str]) -> None:
+        for task_id in tasks:
+            self._parts.pop(task_id, None)
+
+
+def _assembled(scene: Scene, parts: list[TaskPart]) -> dict[str, Any]:
     lives = scene.lives
-    shown = [life for life in scene.ordered if archived or not life.task.archived]
-    related = {life.task.id: edges(scene, life) for life in shown}
-    tasks = [portable(scene, life, related[life.task.id]) for life in shown]
     view: dict[str, Any] = {
         "schemaVersion": SCHEMA_VERSION,
         "sessionId": lives.session,
@@ -36,23 +108,23 @@ def snapshot(scene: Scene, *, archived: bool = False) -> dict[str, Any]:
     if lives.moment is not None:
         view["updatedAt"] = lives.moment
     return view | {
-        "threads": threads(scene, shown),
-        "tasks": tasks,
-        "taskSummary": _summary(scene, shown),
-        "taskGraph": {"edges": [{"sourceId": one} | edge for one, found in related.items() for edge in found]},
-        "blockedTasks": blocked(scene, shown),
-        "deliveryState": _delivery(tasks),
+        "threads": threads(part.turns for part in parts if part.turns is not None),
+        "tasks": [part.record for part in parts],
+        "taskSummary": _summary(parts),
+        "taskGraph": {"edges": [edge for part in parts for edge in part.edges]},
+        "blockedTasks": [part.held for part in parts if part.held is not None],
+        "deliveryState": _delivery(parts),
         "evidenceRefs": [log_ref(1, lives.seq)] if lives.seq else [],
     }
 
 
-def _summary(scene: Scene, shown: list[Life]) -> dict[str, Any]:
+def _summary(parts: list[TaskPart]) -> dict[str, Any]:
     """Counts by what `tasks[]` says, and the tasks that ended last, newest first."""
-    by_status: Counter[str] = Counter(scene.status(life.task) for life in shown)
-    ended = sorted((life for life in shown if finished(life.task)), key=_end, reverse=True)
+    by_status: Counter[str] = Counter([part.status for part in parts])
+    ended = [part for part in parts if part.ended is not None]
     return {
-        "totalCount": len(shown),
-        "activeCount": len(shown) - len(ended),
+        "totalCount": len(parts),
+        "activeCount": len(parts) - len(ended),
         "terminalCount": len(ended),
         "failedCount": sum(by_status[status] for status in _FAILED),
         "lostCount": by_status["lost"],
@@ -60,22 +132,23 @@ def _summary(scene: Scene, shown: list[Life]) -> dict[str, Any]:
         "byStatus": dict(sorted(by_status.items())),
         "recentTerminalTasks": [
             {
-                "taskId": life.task.id,
-                "title": life.task.title,
-                "status": scene.status(life.task),
-                "endedAt": life.task.ended_at or life.task.last_transition_at,
+                "taskId": part.record["taskId"],
+                "title": part.record["title"],
+                "status": part.status,
+                "endedAt": part.ended[0] if part.ended is not None else "",
             }
-            for life in ended[:_RECENT]
+            for part in nlargest(_RECENT, ended, key=_end)
         ],
     }
 
 
-def _end(life: Life) -> tuple[str, int]:
-    return life.task.ended_at or life.task.last_transition_at, life.task.rev
+def _end(part: TaskPart) -> tuple[str, int]:
+    assert part.ended is not None
+    return part.ended
 
 
-def _delivery(tasks: list[dict[str, Any]]) -> dict[str, Any]:
+def _delivery(parts: list[TaskPart]) -> dict[str, Any]:
     """How many tasks' output is in which state of delivery, and which finished ones have not reached their receiver."""
-    states = Counter(task["deliveryState"]["state"] for task in tasks)
-    late = [task["taskId"] for task in tasks if "endedAt" in task and task["deliveryState"]["state"] in _UNDELIVERED]
+    states = Counter([part.delivery for part in parts])
+    late = [part.record["taskId"] for part in parts if part.delivery in _UNDELIVERED and "endedAt" in part.record]
     return {"byState": dict(sorted(states.items())), "undelivered": late}

@@ -111,6 +111,19 @@ class Life:
         if attempt is not None:
             attempt.output = event.payload.get("output") or {}
 
+    def _superseded(self, event: Event) -> None:
+        """A run of another clone that does not stand is an attempt all the same."""
+        was = event.payload["was"]
+        if was == "task.attempt.started":
+            self._began(event)
+        elif was == "task.completed":
+            attempt = self._attempt(event.run_id)
+            if attempt is not None and attempt.run.status == "superseded":
+                attempt.result, attempt.reported = result_of(event), event.seq
+                attempt.digests = event.payload["told"].get("digests", {})
+        else:
+            self._ended(event)
+
     def _moved(self, event: Event) -> None:
         if event.payload.get("from") == "review" and event.payload.get("to") == "done" and "by" in event.payload:
             self.reviews.append(Review(event))
@@ -141,6 +154,7 @@ _NOTED = {
     "task.progress": Life._progressed,  # noqa: SLF001
     "run.exited": Life._exited,  # noqa: SLF001
     "task.transitioned": Life._moved,  # noqa: SLF001
+    "task.superseded": Life._superseded,  # noqa: SLF001
     "task.hop.approved": Life._approved,  # noqa: SLF001
 }
 
@@ -148,13 +162,14 @@ _NOTED = {
 class Lives:
     """All tasks after an event, and which event that was."""
 
-    __slots__ = ("by_id", "first_hash", "moment", "seq")
+    __slots__ = ("by_id", "changed", "first_hash", "last_hash", "moment", "seq")
 
     def __init__(self) -> None:
         self.by_id: dict[str, Life] = {}
         self.seq = 0
         self.moment: str | None = None
-        self.first_hash = ""
+        self.first_hash = self.last_hash = ""
+        self.changed: set[str] = set()  # the tasks that events were about; whoever has seen to them empties it
 
     @property
     def session(self) -> str:
@@ -165,10 +180,11 @@ class Lives:
         """Go on by one event."""
         if not self.seq:
             self.first_hash = event.hash
-        self.seq = event.seq
+        self.seq, self.last_hash = event.seq, event.hash
         self.moment = event.timestamp if self.moment is None else max(self.moment, event.timestamp)
         if not event.task_id or is_remark(event):
             return
+        self.changed.add(event.task_id)
         life = self.by_id.get(event.task_id)
         if life is None:
             self.by_id[event.task_id] = Life(event)

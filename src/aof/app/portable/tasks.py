@@ -7,20 +7,22 @@ from typing import Any
 
 import msgspec
 
+from aof._support.frozen import FrozenDict, freeze
 from aof.app.portable.attempts import attempts, error
 from aof.app.portable.blockers import reason
-from aof.app.portable.checks import acceptance, validation
 from aof.app.portable.edges import Edge
 from aof.app.portable.participants import assignee, who
+from aof.app.portable.relations import active
 from aof.app.portable.task_histories import Life
-from aof.app.portable.view_source import Scene, active, finished
+from aof.app.portable.view_source import Scene, finished
 from aof.app.portable.vocabulary import NOT_APPLICABLE, SHORT, UNKNOWN, file_ref, log_ref, missing, short, task_ref
 from aof.core.evolve.comments import comments_of
+from aof.core.evolve.task import name_of, standing
 from aof.core.evolve.work_log import description
 from aof.core.model.task import Task
 
-_CONTEXT = ("sessionId", "threadId", "turnId")
-_CLASSES = ("taskKind", "taskFamily")
+_CONTEXT = dict.fromkeys(("sessionId", "threadId", "turnId"), UNKNOWN)
+_CLASSES = dict.fromkeys(("taskKind", "taskFamily"), UNKNOWN)
 _REMOTE = (
     "nativeProtocol",
     "remoteTaskId",
@@ -37,41 +39,40 @@ _TICK = re.compile(r"^\s*[-*] \[([ xX])\] ", re.MULTILINE)
 def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, Any]:
     """The whole record. What is not known says so; a moment that has not come is left out."""
     task = life.task
+    above = scene.relations.above(task.id)
     said = description(task.body)
     shown: dict[str, Any] = {
         "taskId": task.id,
-        "parentTaskId": life.parent[0] if life.parent is not None else NOT_APPLICABLE,
+        "parentTaskId": above[0] if above is not None else NOT_APPLICABLE,
         "rootTaskId": scene.roots[task.id],
-        **{name: _given(task, name) for name in _CONTEXT},
+        **_given(task, _CONTEXT),
         "title": task.title,
         "objective": _objective(task, said),
-        **{name: _given(task, name) for name in _CLASSES},
+        **_given(task, _CLASSES),
         "visibility": task.visibility,
         "status": scene.status(task),
         "nativeStatus": "archive" if task.archived else task.status,
+        **_remote(task),
     }
-    shown |= _remote(task)
     why = reason(scene, task)
     if why is not None:
         shown["statusReason"] = why
-    shown |= {
-        "priority": task.priority,
-        "requestedBy": who(scene, task.created_by),
-        "owner": who(scene, task.owner),
-        "assignee": assignee(scene, life),
-        "scope": _scope(scene, task),
-        "constraints": task.constraints or missing(NOT_APPLICABLE),
-        "taskProfile": task.profile or missing(NOT_APPLICABLE),
-        "acceptance": acceptance(task),
-        "progress": _progress(scene, life, said),
-        "currentRunId": current_run(life) or NOT_APPLICABLE,
-        "attempts": attempts(scene, life),
-        "relationships": relationships,
-        "artifacts": _artifacts(relationships),
-        "evidenceRefs": [edge["targetId"] for edge in relationships if edge["kind"] == "evidence"]
-        + [log_ref(life.first, task.rev)],
-        "deliveryState": _delivery(scene, life),
-    }
+    shown["priority"] = task.priority
+    shown["requestedBy"] = who(scene, task.created_by)
+    shown["owner"] = who(scene, task.owner)
+    shown["assignee"] = assignee(scene, life)
+    shown["scope"] = _scope(scene, task)
+    shown["constraints"] = task.constraints or missing(NOT_APPLICABLE)
+    shown["taskProfile"] = task.profile or missing(NOT_APPLICABLE)
+    shown["acceptance"] = _acceptance(task)
+    shown["progress"] = _progress(scene, life, said)
+    shown["currentRunId"] = current_run(life) or NOT_APPLICABLE
+    shown["attempts"] = attempts(scene, life)
+    shown["relationships"] = relationships
+    shown["artifacts"] = _artifacts(relationships)
+    evidence = [edge["targetId"] for edge in relationships if edge["kind"] == "evidence"]
+    shown["evidenceRefs"] = [*evidence, log_ref(life.first, task.rev)]
+    shown["deliveryState"] = _delivery(scene, life)
     failure = _failure(scene, task)
     if failure is not None:
         shown["lastError"] = failure
@@ -81,10 +82,16 @@ def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, A
         shown["comments"] = [
             msgspec.to_builtins(one) | {"text": short(one.text)} for one in said_of_it[-_NEWEST_COMMENTS:]
         ]
-    shown |= {"createdAt": task.created_at, "updatedAt": task.updated_at}
-    return shown | {
-        name: moment for name, moment in (("startedAt", task.started_at), ("endedAt", task.ended_at)) if moment
-    }
+    shown["createdAt"], shown["updatedAt"] = task.created_at, task.updated_at
+    if task.started_at:
+        shown["startedAt"] = task.started_at
+    if task.ended_at:
+        shown["endedAt"] = task.ended_at
+    for name, value in shown.items():
+        kind = type(value)
+        if kind is dict or kind is list:
+            shown[name] = freeze(value)
+    return FrozenDict(shown)
 
 
 def _remote(task: Task) -> dict[str, Any]:
@@ -103,10 +110,12 @@ def current_run(life: Life) -> str | None:
     return held[-1].run.run_id if held else None
 
 
-def _given(task: Task, name: str) -> str:
+def _given(task: Task, names: dict[str, str]) -> dict[str, str]:
     """What the task's creator said in its metadata."""
-    said = task.metadata.get(name)
-    return said if isinstance(said, str) and said else UNKNOWN
+    if not task.metadata:
+        return names
+    said = {name: task.metadata.get(name) for name in names}
+    return {name: text if isinstance(text, str) and text else UNKNOWN for name, text in said.items()}
 
 
 def _objective(task: Task, said: str) -> str:
@@ -119,26 +128,47 @@ def _objective(task: Task, said: str) -> str:
 
 def _scope(scene: Scene, task: Task) -> dict[str, Any]:
     said = task.metadata.get("scope")
-    return {"project": scene.policy.project} | (said if isinstance(said, dict) else {})
+    return scene.scope | said if isinstance(said, dict) else scene.scope
 
 
 def _progress(scene: Scene, life: Life, said: str) -> dict[str, Any]:
     """What the current run reported. Children are counted in the graph; a checklist is a hint, and stands apart."""
-    shown = dict(life.task.progress) or missing()
+    shown = life.task.progress or missing()
     ticks = _TICK.findall(said) if "[" in said else ()
     if ticks:
-        shown["checklist"] = {"done": sum(tick != " " for tick in ticks), "total": len(ticks)}
+        shown = shown | {"checklist": {"done": sum(tick != " " for tick in ticks), "total": len(ticks)}}
     children = scene.children.get(life.task.id, ())
     if children:
         done = sum(child.task.status == "done" for child in children)
         reported = shown.get("counters")
         counters = reported if isinstance(reported, dict) else {}
-        shown["counters"] = counters | {"childTasks": {"done": done, "total": len(children)}}
-    checked = validation(life.task)
+        shown = shown | {"counters": counters | {"childTasks": {"done": done, "total": len(children)}}}
+    checked = _validation(life.task)
     return shown | {"validation": checked} if checked is not None else shown
 
 
+def _acceptance(task: Task) -> list[dict[str, Any]]:
+    """Every criterion with how it stands: met, unmet, or unknown where nobody reported on it."""
+    if not task.acceptance:
+        return []
+    words = zip(task.acceptance, standing(task), strict=True)
+    return [{"criterion": name_of(one) or one, "status": word} for one, word in words]
+
+
+def _validation(task: Task) -> dict[str, Any] | None:
+    """Tests and coverage of the criteria; None where there is nothing to check and nothing was reported."""
+    if not task.validation:
+        return None
+    tests = task.validation.get("tests")
+    words = standing(task)
+    if tests is None and all(word == UNKNOWN for word in words):
+        return None
+    return {"tests": tests or missing(), "acceptance": {"met": words.count("met"), "total": len(words)}}
+
+
 def _artifacts(relationships: list[Edge]) -> list[dict[str, Any]]:
+    if not relationships:
+        return []
     kinds = {"produced_artifact": "produced", "consumed_artifact": "consumed"}
     return [
         {"kind": kinds[edge["kind"]], "ref": edge["targetId"]}
@@ -152,9 +182,10 @@ def _delivery(scene: Scene, life: Life) -> dict[str, Any]:
     """Whether the output has reached the receiver: what is on record, else what the graph alone tells."""
     if life.task.delivery:
         return dict(life.task.delivery)
-    if life.parent is None:
+    parent = scene.relations.above(life.task.id)
+    if parent is None:
         return missing(NOT_APPLICABLE)
-    above, _ = life.parent
+    above, _ = parent
     if scene.task(above) is None:
         return {"state": "parent_missing", "targetId": above}
     return {"state": UNKNOWN if finished(life.task) else "pending", "targetId": above}

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from aof._support.frozen import FrozenDict
+
 SCHEMA_VERSION: Final = "1"
 UNKNOWN: Final = "unknown"
 NOT_APPLICABLE: Final = "not_applicable"
 SHORT: Final = 500  # characters of any text; the whole is where its ref leads
 
 
+_MISSING: Final = {word: FrozenDict(state=word) for word in (UNKNOWN, NOT_APPLICABLE)}
+
+
 def missing(word: str = UNKNOWN) -> dict[str, Any]:
     """An object that is not there."""
-    return {"state": word}
+    return _MISSING[word]
 
 
 def short(text: str) -> str:

@@ -1,4 +1,8 @@
-"""Finds a task by its ID, or by a part of it as people type it. Must not change anything but import edits."""
+"""Finds a task by its ID, or by a part of it as people type it. Must not change anything but import edits.
+
+A merge of histories may have renumbered a task: its old ID then belongs to another one, and who has it may mean either.
+So it answers with both, until the caller says `=ID` for the task that has that ID now.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from aof.app.commands import unit_of_work
 from aof.core.errors.base import Call
 from aof.core.errors.tasks import AmbiguousId, TaskNotFound
 from aof.core.model import times
-from aof.core.model.ids import is_part, is_task_id, split_task_id, task_of_run
+from aof.core.model.ids import is_part, is_task_id, matches, split_task_id, task_of_run
 from aof.core.model.lifecycle import FINISHED
 
 TYPE_CHECKING = False
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from aof.ports.clock import Clock
     from aof.ports.store import Store
 
+_EXACT = "="  # in front of an ID: no task that only had it elsewhere
 _CONSIDERED = 500  # matches that are put in order
 _SHOWN = 10  # matches that an ambiguous part is answered with
 
@@ -33,12 +38,18 @@ class Lookup:
     def resolve(self, part: str) -> str:
         """The full ID that a part of one stands for."""
         asked = _text(part)
-        part = _as_meant(asked)
-        if is_task_id(part):
+        exact = asked.startswith(_EXACT)
+        part = _as_meant(asked.removeprefix(_EXACT))
+        renumbered = {} if exact else self._renumbered(part)
+        if is_task_id(part) and not renumbered:
             return part
         found = self._store.ids(part) if is_part(part) else ()
+        if renumbered:
+            found = tuple(sorted({*found, *renumbered}, key=split_task_id))
         if len(found) == 1:
             return found[0]
+        if renumbered:
+            raise _either(part, found, renumbered)
         padded = part.zfill(3)
         short = part.isascii() and part.isdigit() and padded != part and self._store.ids(padded)
         meant = f"did you mean '{padded}'?" if short else None
@@ -52,6 +63,13 @@ class Lookup:
         shown = ", ".join(likely[:_SHOWN]) + more
         raise AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", hint, matches=likely)
 
+    def _renumbered(self, part: str) -> dict[str, str]:
+        """The tasks that had an ID like this where they were made, each with that ID."""
+        aliases = self._store.aliases()
+        if not aliases or not is_part(part):
+            return {}
+        return {task: old for old in matches(part, sorted(aliases)) for task in aliases[old]}
+
     def _likely(self, found: Sequence[str]) -> list[str]:
         """The same IDs, those of open tasks first, then of today's, then the newest; of many only the newest."""
         newest = found[-_CONSIDERED:]
@@ -62,11 +80,26 @@ class Lookup:
         return [one for part in (first, last) for one in sorted(part, key=lambda one: split_task_id(one)[0] != today)]
 
     def get(self, task_id: str) -> Task:
-        """The task as a record."""
-        task = unit_of_work.look(self._store, self._clock, self._policy, self.resolve(task_id))
+        """The task as a record; a whole ID, as AOF itself has it, means the task that has it now."""
+        given = _text(task_id)
+        whole = given if is_task_id(given) else self.resolve(task_id)
+        task = unit_of_work.look(self._store, self._clock, self._policy, whole)
         if task is None:
             raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)
         return task
+
+
+def _either(part: str, found: Sequence[str], renumbered: dict[str, str]) -> AmbiguousId:
+    """The refusal of an ID that two clones gave out: all that it may mean, and how to say which one is meant."""
+    now = [one for one in found if one not in renumbered]
+    new = ", ".join(f"{one} (was {renumbered[one]} where it was made)" for one in found if one in renumbered)
+    both = f"{', '.join(now)} and {new}" if now else new
+    first = f"'{_EXACT}{now[0]}' for the task that has that ID now, or " if len(now) == 1 else ""
+    return AmbiguousId(
+        f"{part!r} may mean {len(found)} tasks, for two clones had given out the number: {both}",
+        f"write {first}'{next(one for one in found if one in renumbered)}'",
+        matches=list(found),
+    )
 
 
 def _text(given: object) -> str:

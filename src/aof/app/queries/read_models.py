@@ -1,13 +1,9 @@
-"""Read models: lists, one task with all that belongs to it, and what could be claimed right now.
-
-In the ready queue, what is under way comes first: a free hop of a gated task that runs. Changes nothing, except that it
-imports edits.
-"""
+"""Read models: lists, and one task with all that belongs to it. Changes nothing, except that it imports edits."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -18,7 +14,6 @@ from aof.core.errors.tasks import UnreadableTask
 from aof.core.evolve import comments
 from aof.core.model import run, times, workflow
 from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
-from aof.core.org import routing
 from aof.core.runs import lease_clock
 from aof.core.tasks import normalized_status
 from aof.ports import store
@@ -28,9 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final, Unpack
 
-    from aof.app.commands.context import Environment
+    from aof.app.operations.filters import Filters
     from aof.app.org.chart_in_force import ChartInForce
-    from aof.app.queries.filters import Filters
     from aof.app.queries.lookup import Lookup
     from aof.core.errors.base import AofError
     from aof.core.model.handoffs.record import Handoff
@@ -41,7 +35,6 @@ if TYPE_CHECKING:
     from aof.ports.lists import Span
     from aof.ports.store import Store, Unit
 
-_CANDIDATES = 16
 _NAMED = 1_000  # tasks that are asked for by their IDs
 _LONGEST: Final = 500  # characters that can be searched for
 # What a list can be sorted by, and the order that this is.
@@ -56,79 +49,6 @@ SORTS: Final = {
     "relevance": "relevance",
 }
 _EXPLAINED = 200  # rows of a list that say what they wait for; those after them only say that they do
-
-
-class ReadyQueue:
-    """The queue as each agent sees it."""
-
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-        self._store = environment.store
-        self._models = environment.read_models
-        self._chart = environment.chart
-
-    def ready(self, **filters: Unpack[Filters]) -> Listed:
-        """What could be claimed right now, most urgent first; with `agent`, by that one.
-
-        A gated task that runs is among it where a hop of it is free.
-        """
-        listed = self._waiting(**filters)
-        open_hops = self._open_hops(**filters)
-        if not self._store.rows(open_hops).rows:
-            return listed
-        beside, limit = self._beside(filters.get("agent"), open_hops), filters.get("limit")
-        rows = (*self._models.rows(beside), *listed.tasks)
-        return Listed(total=listed.total + len(beside), tasks=rows if limit is None else rows[:limit])
-
-    def held_back(self, **filters: Unpack[Filters]) -> tuple[Row, ...]:
-        """Every unfinished task that cannot be claimed now, or not by that agent, and why."""
-        policy, now = self._environment.policy, self._environment.clock.now()
-        held = explain.held_back(self._store, policy, self._models.query(**filters), now)
-        agent = filters.get("agent")
-        chart = self._chart.bound(agent)
-        if chart is None or agent is None:
-            return held
-        found = self._store.find(self._models.runnable(self._models.query(**filters))).tasks
-        why = ((task, routing.refusal(chart, routing.work_of(task.routing, task.profile), agent)) for task in found)
-        return (*held, *(Row.of(task, f"{agent} may not take it: {reason}") for task, reason in why if reason))
-
-    def offers(self, agent: str) -> Iterator[str]:
-        """What the agent could claim, most urgent first, looked up again as long as something new turns up."""
-        yield from (task.id for task in self._beside(agent, self._open_hops()))
-        offered: set[str] = set()
-        may_take = self._chart.may_take(agent)
-        while True:
-            query = self._models.query(agent=agent, limit=_CANDIDATES + 2 * len(offered))
-            found = self._store.find(self._models.runnable(query).but(counted=False)).tasks
-            fresh = [task for task in found if task.id not in offered]
-            if not fresh:
-                return
-            offered.update(task.id for task in fresh)
-            yield from (task.id for task in fresh if may_take(task))
-
-    def running_under(self, key: str) -> Task | None:
-        """The running task that was claimed with this key, or a hop of it."""
-        running = self._store.find(self._models.query(status="in-progress")).tasks
-        return next((task for task in running if any(one.key == key for one in workflow.leases(task))), None)
-
-    def _waiting(self, **filters: Unpack[Filters]) -> Listed:
-        query, agent = self._models.query(**filters), filters.get("agent")
-        if self._chart.bound(agent) is None or agent is None:
-            waiting = self._models.listed(self._models.runnable(query))
-            return Listed(total=waiting.total, tasks=waiting.tasks)
-        may_take = self._chart.may_take(agent)
-        found = self._store.find(self._models.runnable(query.but(limit=None))).tasks
-        kept = [task for task in found if may_take(task)]
-        return Listed(total=len(kept), tasks=self._models.rows(kept[: query.limit]))
-
-    def _open_hops(self, **filters: Unpack[Filters]) -> Query:
-        query = self._models.query(**filters)
-        return query.but(agent=None, limit=None, open_hops=True, order="schedule", counted=False)
-
-    def _beside(self, agent: str | None, open_hops: Query) -> list[Task]:
-        found = self._store.find(open_hops).tasks
-        may_take = self._chart.may_take(agent) if found and agent is not None else lambda _task: True
-        return [task for task in found if may_take(task)]
 
 
 class ReadModels:
@@ -203,7 +123,7 @@ class ReadModels:
 
     def listed(self, query: Query) -> Listed:
         """Tasks in the order that was asked for."""
-        page = self._page(query)
+        page = self.page(query)
         return Listed(total=page.total, tasks=page.rows, next_cursor=_next(query, page))
 
     def runnable(self, query: Query) -> Query:
@@ -226,11 +146,11 @@ class ReadModels:
 
     def summary(self, query: Query, *, compact: bool = False) -> Summary:
         """Counts by status; the tasks too, unless it should be short."""
-        page = self._page(query.but(limit=0) if compact else query)
+        page = self.page(query.but(limit=0) if compact else query)
         cursor = _next(query, page)
         return Summary(total=page.total, by_status=page.by_status, tasks=page.rows, next_cursor=cursor)
 
-    def _page(self, query: Query) -> Rows:
+    def page(self, query: Query) -> Rows:
         """Rows as the store has them; records are read only where there is something to note of them."""
         if self._chart.noting() is None:
             page = self._store.rows(query)
@@ -265,6 +185,9 @@ class ReadModels:
 
     def rows(self, tasks: Iterable[Task]) -> tuple[Row, ...]:
         """Tasks as lines, each with why it is blocked or what else is to be noted of it."""
+        tasks = tuple(tasks)
+        if not tasks:
+            return ()
         note = self._chart.noting() or (lambda _task: None)
         files = self._store.working_copy
         rows = tuple(

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Any, Unpack
 
     from aof.app.commands.context import Environment
+    from aof.app.operations.filters import Filters
     from aof.app.operations.results import Printed
-    from aof.app.queries.filters import Filters
     from aof.app.queries.graph import Drawing
     from aof.app.queries.lists import Listed, Summary
     from aof.core.model.events import Event
@@ -48,7 +48,7 @@ class QueryService:
         """The whole of one task, with attempts and relationships; `at` an event: as it was then. Else in short."""
         if at is not None:
             return history.portrait(history.task_at(self._store, self.resolve(task_id), at))
-        shown = self._models.show(task_id)
+        shown = self._models.show(self.resolve(task_id))
         if shown["status"] in _NOT_TAKEN_YET and self._environment.chart.readable() is not None:
             warning = self._environment.chart.no_route(self.get(shown["id"]))
             if warning is not None:

@@ -5,7 +5,10 @@ Must not decide anything.
 
 from __future__ import annotations
 
+import os.path
 from typing import Any, Final
+
+import msgspec
 
 from aof.app.queries import history
 from aof.core.errors.base import AofError
@@ -32,7 +35,7 @@ def compared(store: Store, outdated: RevisionConflict) -> RevisionConflict:
     differ = [name for name in (seen | now) if name not in _NOT_TOLD and seen.get(name) != now.get(name)]
     names = list(dict.fromkeys((*_ALWAYS, *differ)))
     changed = [name for name in differ if name not in ("rev", "updatedAt", "lastTransitionAt")]
-    told = "; ".join(f"{name} was {_short(seen, name)}, is {_short(now, name)}" for name in changed[:_NAMED])
+    told = "; ".join(_sentence(name, seen.get(name), now.get(name)) for name in changed[:_NAMED])
     message = f"{outdated.message}{f': {told}' if told else ''}"
     return _refusal(outdated, message, _part(seen, names), _part(now, names))
 
@@ -64,13 +67,32 @@ def _part(version: dict[str, Any], names: list[str]) -> dict[str, Any]:
 def _bounded(value: Any) -> Any:
     if isinstance(value, str) and len(value) > _LONG:
         return f"{value[:_LONG]}… ({len(value):,} characters)"
-    shown = repr(value)
+    shown = _json(value)
     return value if len(shown) <= _LONG else f"{shown[:_LONG]}…"
 
 
-def _short(version: dict[str, Any], name: str) -> str:
-    """A value in a sentence."""
-    value = version.get(name)
-    text = "nothing" if value in (None, "", [], (), {}) else str(value)
-    text = " ".join(text.split())
-    return text if len(text) <= _WORDS else f"{text[:_WORDS]}…"
+def _sentence(name: str, before: Any, after: Any) -> str:
+    """What a value was and is; of long ones, from shortly before where they differ."""
+    was, is_now = _words(before), _words(after)
+    if max(len(was), len(is_now)) > _WORDS:
+        common = len(os.path.commonprefix((was, is_now)))  # noqa: RUF071 - texts, not paths
+        begin = max(common - _WORDS // 2, 0)
+        was, is_now = _cut(was, begin), _cut(is_now, begin)
+    return f"{name} was {was}, is {is_now}"
+
+
+def _words(value: Any) -> str:
+    if value in (None, "", [], (), {}):
+        return "nothing"
+    return " ".join((value if isinstance(value, str) else _json(value)).split())
+
+
+def _cut(text: str, begin: int) -> str:
+    if begin >= len(text):  # it ends where the other one goes on
+        begin = max(len(text) - _WORDS, 0)
+    shown = text[begin : begin + _WORDS]
+    return f"{'…' if begin else ''}{shown}{'…' if begin + _WORDS < len(text) else ''}"
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -15,6 +15,8 @@ from aof.core.errors.org import AgentInactive, AtCapacity, Unauthenticated
 from aof.core.errors.runs import AlreadyClaimed
 from aof.core.errors.tasks import NothingReady, UnreadableTask
 from aof.core.model import commands as c
+from aof.core.model.ids import is_task_id
+from aof.core.model.run import PULL
 from aof.core.model.workflow import leases
 from aof.core.runs.authentication import kept_for
 from aof.core.validation import limits
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.identity import Authentication
     from aof.app.operations.results import Beaten, Completed, Moved, Reported
-    from aof.app.queries.read_models import ReadyQueue
+    from aof.app.queries.ready_queue import ReadyQueue
     from aof.app.runs.claimed_run import Grant
 
 _FOREVER = 1e9  # seconds; the core has a stricter limit
@@ -80,7 +82,8 @@ class RunService:
             "keep": self._principal.keeps if keep is None else keep,
         }
         if task_id is not None:
-            full = self._environment.lookup.resolve(task_id)
+            hosted = worker != PULL and is_task_id(task_id)  # our own scheduler says which one it means
+            full = task_id if hosted else self._environment.lookup.resolve(task_id)
             own = self._principal.run_of(full) if self._principal.run_of is not None else None
             one = given | {"task_id": full, "hop": hop, "run": own}
             return self._patiently(lambda: self._claimed(one), wait)

@@ -34,6 +34,7 @@ from aof.ports.lists import Query
 
 BEGIN = "handoff_begin"
 CHECK = "health_check"
+OPEN_HANDOFFS = Query(open_handoffs=True, archived=True, counted=False)
 _CHANGED = "it has changed in the meantime"
 
 
@@ -47,10 +48,8 @@ class HandoffSteps:
         self._pending = Pending(environment.store)
         self._asked: dict[str, str] = {}
 
-    def look(self, running: tuple[Task, ...], ready: tuple[Task, ...]) -> dict[str, Any]:
+    def look(self, running: tuple[Task, ...], ready: tuple[Task, ...], handed: tuple[Task, ...]) -> dict[str, Any]:
         """What a plan should know of handoffs and of those that hold something, as fields of its snapshot."""
-        query = Query(open_handoffs=True, archived=True, counted=False)
-        handed = self._environment.store.find(query).tasks
         self._pending.forget((*running, *ready, *handed))
         still_open = self._pending.open(handed)
         answering = self._answers(one for _, one in still_open)

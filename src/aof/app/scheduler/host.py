@@ -20,14 +20,13 @@ from aof.app.messages.router import record
 from aof.app.messages.worker_output import WorkerOutput
 from aof.app.operations.results import Claimed
 from aof.app.runs.claimed_run import holding
+from aof.app.scheduler.run_ends import RunEnds
 from aof.app.scheduler.steps import Steps
 from aof.app.scheduler.work import earlier_runs, work_of
 from aof.core.errors.base import AofError, Conflict, NotFound
 from aof.core.errors.runs import RunnerFailed
-from aof.core.model import commands as c
 from aof.core.model.events import Draft
 from aof.core.model.ids import OURSELVES, attempt_of, run_place
-from aof.core.model.kinds import Cause
 from aof.core.model.org_chart import Agent
 from aof.core.model.task import Task
 from aof.core.model.workflow import held_leases
@@ -66,6 +65,7 @@ class Hosting:
         self._clock = self._environment.clock
         self._tell = tell
         self._faults = faults or Faults(self._clock, tell)
+        self._ends = RunEnds(self._fabric, tell)
         self._runs: dict[str, _Hosted] = {}
         self._warned: set[str] = set()
         self._untrusted: dict[str, object] = {}
@@ -131,7 +131,7 @@ class Hosting:
         except Exception as error:  # noqa: BLE001 - the edge of one run
             what = self._faults.note(f"starting {agent.id}", task.id, error)
             self.runner.stop(claimed.run_id, "fenced", hard=True)
-            self._failed(task.id, claimed.run_id, "runner_failed", what)
+            self._ends.fail(task.id, claimed.run_id, "runner_failed", what)
             return what
 
     def _started(self, task: Task, agent: Agent, claimed: Claimed) -> str | None:
@@ -146,7 +146,7 @@ class Hosting:
             self.runner.start(work)
         except RunnerFailed as error:
             self._tell("failed", work.task_id, error.message)
-            self._failed(work.task_id, work.run_id, error.code, error.message)
+            self._ends.fail(work.task_id, work.run_id, error.code, error.message)
             return error.message
         self._warn_of_dropped(work)
         now = self._clock.monotonic()
@@ -202,14 +202,7 @@ class Hosting:
             self.waiting.add(at)
             return not_ended
         self._orphaned -= {run_id}
-        if why == "cancelled":
-            self._do(c.Settle(actor=OURSELVES, run=run_id, task_id=task.id))
-            return None
-        if self._has_reported(task.id, at, run_id):
-            self._fabric.session_end(run=run_id)
-        else:
-            what = "the host of the run was killed"
-            self._do(c.Fail(actor=OURSELVES, task_id=task.id, run=run_id, code="host_died", message=what, cause="lost"))
+        self._ends.end_lost(task.id, at, run_id, cancelled=why == "cancelled")
         return None
 
     def fence(self, snapshot: Snapshot) -> None:
@@ -232,15 +225,7 @@ class Hosting:
 
     def _guarded(self, what: str, run: _Hosted, step: Callable[[_Hosted], object]) -> None:
         """Whatever it raises concerns this run alone, and is tried again later."""
-        key = (what, run.work.run_id)
-        if self._faults.wait(key):
-            return
-        try:
-            step(run)
-        except Exception as error:  # noqa: BLE001 - the edge of one run
-            self._faults.failed(key, what, run.work.task_id, error)
-        else:
-            self._faults.succeeded(key)
+        self._faults.attempt((what, run.work.run_id), what, run.work.task_id, partial(step, run))
 
     def poll(self) -> float | None:
         """Renew what is due, end what has had its time; returns in how many seconds to look again."""
@@ -283,8 +268,8 @@ class Hosting:
         run.gone = True
         self._fabric.turn_ended(work.agent, "runner")
         run.steps.add(
-            ("exit", lambda: self._recorded(ended)),
-            ("session_end", lambda: _MEANINGS.get(ended.stopped or "", Hosting._over)(self, ended)),
+            ("exit", lambda: self._ends.record(ended)),
+            ("session_end", lambda: self._ends.end_session(ended)),
             last=True,
         )
         self._leave(run)
@@ -313,62 +298,6 @@ class Hosting:
         if run.gone and not run.steps:
             self._runs.pop(run.work.run_id, None)
 
-    def _recorded(self, ended: Ended) -> None:
-        self._do(
-            c.Exited(
-                actor=OURSELVES,
-                agent=ended.work.agent,
-                task_id=ended.work.task_id,
-                run=ended.work.run_id,
-                exit_code=ended.exit_code,
-                signal=ended.signal,
-                stopped=ended.stopped,
-                output=ended.output,
-            )
-        )
-
-    def _over(self, ended: Ended) -> None:
-        """It ended by itself."""
-        self._end_session(ended.work)
-
-    def _end_session(self, work: Work) -> None:
-        for applied in self._fabric.session_end(run=work.run_id):
-            where = f"hop {applied.hop}: " if applied.hop else ""
-            how = f"{where}{applied.outcome}: {applied.from_status} → {applied.to_status}"
-            self._tell("session_end", work.task_id, how)
-
-    def _timed_out(self, ended: Ended) -> None:
-        work = ended.work
-        if self._has_reported(work.task_id, work.place, work.run_id):
-            self._end_session(work)
-        else:
-            self._failed(work.task_id, work.run_id, "max_execution_time", ended.how, "timed_out")
-
-    def _cancelled(self, ended: Ended) -> None:
-        self._do(c.Settle(actor=OURSELVES, run=ended.work.run_id, task_id=ended.work.task_id))
-
-    def _shut_down(self, ended: Ended) -> None:
-        """Not the agent's fault: what it reported counts, else the task goes back as it was."""
-        work = ended.work
-        if self._has_reported(work.task_id, work.place, work.run_id):
-            self._end_session(work)
-        else:
-            self._fabric.release(work.task_id, run=work.run_id, reason="the service was stopped")
-
-    def _has_reported(self, task_id: str, at: str, run_id: str) -> bool:
-        with self._fabric.store.unit(Scope(read=frozenset({task_id}))) as unit:
-            result = unit.result(at)
-        return isinstance(result, AofError) or (result is not None and result.run_id == run_id)
-
-    def _fenced(self, ended: Ended) -> None:
-        """The run had been ended already."""
-
-    def _failed(self, task_id: str, run_id: str, code: str, message: str, cause: Cause = "failed") -> None:
-        self._do(c.Fail(actor=OURSELVES, task_id=task_id, run=run_id, code=code, message=message, cause=cause))
-
-    def _do(self, command: c.OnTask) -> None:
-        self._fabric.services.dispatcher.dispatch_trusted(command)
-
     def _deliver(self, work: Work, text: str) -> None:
         message = self._of(work).output.message_in(text)
         if message is None:
@@ -384,13 +313,6 @@ class Hosting:
         return self._fabric.on_behalf_of(self._fabric.services.principal.passing_on(agent))
 
 
-_MEANINGS: dict[str, Callable[[Hosting, Ended], None]] = {
-    "timeout": Hosting._timed_out,  # noqa: SLF001 - the table of this class
-    "cancelled": Hosting._cancelled,  # noqa: SLF001
-    "shutdown": Hosting._shut_down,  # noqa: SLF001
-    "fenced": Hosting._fenced,  # noqa: SLF001
-    "finished": Hosting._fenced,  # noqa: SLF001
-}
 _Moment = Callable[[_Hosted], float | None]
 _DUE: tuple[tuple[_Moment, str, Callable[[Hosting, _Hosted], None]], ...] = (  # when, what it is called, what is done
     (lambda run: run.steps.try_at, "retry", Hosting._again),  # noqa: SLF001

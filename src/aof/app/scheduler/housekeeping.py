@@ -16,8 +16,9 @@ from aof.app.documents import reading
 from aof.app.documents.mailbox import response_times
 from aof.app.faults import Faults
 from aof.app.handoffs.pending import Retention
-from aof.app.jobs.dispatch import dispatched, read
+from aof.app.jobs.dispatch import dispatched
 from aof.app.messages import router
+from aof.core.documents.mailbox.facts import PATH as MAILBOX
 from aof.core.errors.base import AofError
 from aof.core.jobs import timing
 from aof.core.model.events import Draft
@@ -30,12 +31,16 @@ from aof.core.model.workflow import held_leases
 from aof.core.org.health.agent_health import AVAILABLE, INTERVAL_MS, THRESHOLD, UNAVAILABLE, Watch, checked
 from aof.core.scheduling.crew import STARTED
 from aof.core.scheduling.view import Action, Overdue, Snapshot
+from aof.documents.jobs.projection import NAME as JOBS
+from aof.documents.jobs.projection import PATH as JOBS_FILE
+from aof.documents.jobs.projection import parsed
 from aof.ports import store as ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.app.jobs.dispatch import Execute
     from aof.core.jobs.job import Job
+    from aof.core.org.health.agent_health import AgentHealth
 
 Probe = Callable[[Agent], int | None]  # the milliseconds until the agent answered; None without an answer
 _AT_ONCE = 0
@@ -53,15 +58,20 @@ class Health:
         self._environment = environment
         self._probes = probes or {}
         self._watches: dict[str, Watch] = {}
+        self.known: Mapping[str, AgentHealth] | None = None  # what the log said when agents were last looked at
 
     def watched(self, running: tuple[Task, ...], handed: tuple[tuple[Task, Handoff], ...]) -> dict[str, Watch]:
         """The agents to check: those that hold a run or an accepted handoff, and those that could not be reached."""
-        now = self._environment.clock.now()
+        chart = self._environment.chart.readable()
+        if chart is None:
+            self.known, self._watches = {}, {}
+            return self._watches
+        self.known = self._environment.store.health()
         holding = {lease.agent for task in running for _, lease in held_leases(task)}
         holding |= {one.to_agent for _, one in handed if one.state == "accepted"}
-        gone = {name for name, health in self._environment.store.health().items() if not health.available}
-        known = self._environment.chart.readable()
-        names = (holding | gone) & (known.by_id.keys() if known is not None else set())
+        gone = {name for name, health in self.known.items() if not health.available}
+        names = (holding | gone) & chart.by_id.keys()
+        now = self._environment.clock.now()
         self._watches = {name: self._watches.get(name) or Watch(checked_at=now) for name in names}
         return self._watches
 
@@ -121,23 +131,28 @@ class Health:
         router.record(self._environment.store, self._environment.clock, draft, OURSELVES)
 
 
-class JobSteps:
-    """Looks at the jobs in every tick; one that fails concerns no other, and is tried again later."""
+class DocumentSteps:
+    """Looks at jobs and mail in every tick; a job that fails concerns no other, and is tried again later."""
 
     def __init__(self, environment: Environment, execute: Execute, faults: Faults) -> None:
         self._environment = environment
         self._execute = execute
         self._faults = faults
+        self._mailbox: str | None = None
 
     def dispatch(self, *, dry_run: bool) -> tuple[tuple[Action, ...], int | None]:
-        """What was created, or would be, and when to look again."""
-        if self._faults.wait(_READING):
-            return (), None
-        try:
-            jobs = tuple(read(self._environment, catch_up=not dry_run).jobs.values())
-            self._faults.succeeded(_READING)
-        except Exception as error:  # noqa: BLE001 - the edge of one action
-            self._faults.failed(_READING, "reading the jobs", "", error)
+        """What jobs created, or would, and when to look again."""
+        jobs: tuple[Job, ...] = ()
+
+        def look() -> None:
+            nonlocal jobs
+            texts = (reading.foreseen if dry_run else reading.texts)(self._environment, JOBS, JOBS_FILE, MAILBOX)
+            self._mailbox = texts[MAILBOX]
+            jobs = tuple(parsed(texts[JOBS_FILE]).jobs.values())
+
+        self._mailbox = None
+        self._faults.attempt(_READING, "reading the jobs", "", look)
+        if not jobs:
             return (), None
         done: list[Action] = []
         for job in jobs:
@@ -163,29 +178,37 @@ class JobSteps:
             self._faults.failed(key, DISPATCH, job.id, error)
         return done
 
+    def escalate(self, *, dry_run: bool) -> tuple[Action, ...]:
+        """Escalate mail that is due; what cannot be escalated now is tried again with the next tick."""
+        done = []
+        try:
+            if not (text := self._mail()):
+                return ()
+            policy = reading.policy_of(self._environment)
+            for late in response_times.due(self._environment, policy, text):
+                if dry_run or response_times.escalate(self._environment, policy, late):
+                    reason = f"{late.message_id}: {late.agent} did not acknowledge it within the {late.tier} window"
+                    done.append(Action(action=_WHAT, task_id="", reason=reason, message_id=late.message_id))
+        except (AofError, ports.ScopeTooNarrow) as error:  # the latter: somebody has deleted the lock meanwhile
+            self._faults.note(_WHAT, "", error)
+        return tuple(done)
+
+    def next_mail_due(self) -> int | None:
+        """When a message that names a time becomes due."""
+        text = self._mail()
+        return response_times.next_due(self._environment, text) if text else None
+
+    def _mail(self) -> str:
+        """The mailbox, read with the jobs where these can be read."""
+        if self._mailbox is None:
+            with self._environment.store.unit(ports.Scope()) as unit:
+                self._mailbox = unit.document(MAILBOX)
+        return self._mailbox
+
 
 def _action(task_id: str, job: Job, occasion: str, error: str | None) -> Action:
     reason = f"job {job.id}: {occasion}"
     return Action(action=DISPATCH, task_id=task_id, reason=f"{reason}: {error}" if error else reason)
-
-
-def mail_escalations(here: Environment, faults: Faults, *, dry_run: bool) -> tuple[Action, ...]:
-    """Escalate what is due; what cannot be escalated now is tried again with the next tick."""
-    policy = reading.policy_of(here)
-    done = []
-    try:
-        for late in response_times.due(here, policy):
-            if dry_run or response_times.escalate(here, policy, late):
-                reason = f"{late.message_id}: {late.agent} did not acknowledge it within the {late.tier} window"
-                done.append(Action(action=_WHAT, task_id="", reason=reason, message_id=late.message_id))
-    except (AofError, ports.ScopeTooNarrow) as error:  # the latter: somebody has deleted the lock meanwhile
-        faults.note(_WHAT, "", error)
-    return tuple(done)
-
-
-def next_mail_due(here: Environment) -> int | None:
-    """When a message that names a time becomes due."""
-    return response_times.next_due(here)
 
 
 class Housekeeping:
@@ -200,13 +223,8 @@ class Housekeeping:
 
     def follow(self, faults: Faults) -> None:
         """Let the audit files catch up with the log; what keeps them from it concerns nothing else."""
-        if self._files is None or faults.wait(_FOLLOWING):
-            return
-        try:
-            self._files.follow()
-            faults.succeeded(_FOLLOWING)
-        except Exception as error:  # noqa: BLE001 - the edge of one action
-            faults.failed(_FOLLOWING, "writing the audit files", "", error)
+        if self._files is not None:
+            faults.attempt(_FOLLOWING, "writing the audit files", "", self._files.follow)
 
     def look(self) -> dict[str, Any]:
         """What a plan should know of the files, as fields of its snapshot."""

@@ -7,38 +7,29 @@ Must not know how a worker is started or stopped: that is its host's part.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 
-from aof.app.commands import trust
 from aof.app.commands.context import Environment
 from aof.app.commands.dispatcher import Dispatcher
 from aof.app.commands.unit_of_work import Done
 from aof.app.faults import Faults
 from aof.app.operations.results import Recovered, Result
-from aof.app.runs import recovery
-from aof.app.scheduler import handoff_steps, housekeeping
-from aof.app.scheduler.finished_tasks import FinishedTasks
+from aof.app.scheduler import handoff_steps, housekeeping, task_steps
+from aof.app.scheduler.survey import Survey
 from aof.app.scheduler.worker_host import WorkerHost
 from aof.core.errors.base import AofError
 from aof.core.errors.org import UnusableOrgChart
-from aof.core.model import commands as c
-from aof.core.model.ids import OURSELVES, attempt_of
-from aof.core.model.run import lease_end
 from aof.core.model.task import Task
-from aof.core.model.times import iso
-from aof.core.model.workflow import held_leases
-from aof.core.runs.lease_clock import present
+from aof.core.model.times import iso, millis
+from aof.core.model.workflow import HopState, leases, workflow_of
 from aof.core.scheduling.crew import STARTED, Crew, Nobody, crew_of
 from aof.core.scheduling.plan import plan
 from aof.core.scheduling.view import Action, LeftAlone, Plan, Snapshot
-from aof.ports.lists import Query
+from aof.core.tasks.graph import retry_at
 
-_WHENEVER = "9999"  # the plan looks at the time itself
 _STILL_ENDING = 250  # milliseconds after which a worker that was in the way may have ended
-_EXPLAINED = ("blocked", "review", "backlog")
 _GROUPS = ("running", "backlog", "ready", "blocked", "review", "finished")
+_STEPS = (*task_steps.STEPS, *handoff_steps.STEPS)
 
 
 class Ticked(Result, frozen=True, kw_only=True):
@@ -61,32 +52,30 @@ class Tick:
         faults: Faults | None = None,
     ) -> None:
         self._environment = environment
-        self._dispatcher = dispatcher
         self._host = host
         self._faults = faults or Faults(environment.clock)
-        self._store = environment.store
         self._clock = environment.clock
         self._policy = environment.policy
-        self._handoffs = handoff_steps.HandoffSteps(environment, self._execute)
+        self._tasks = task_steps.TaskSteps(environment, dispatcher, host)
+        self._handoffs = handoff_steps.HandoffSteps(environment, self._tasks.execute)
+        self._documents = housekeeping.DocumentSteps(environment, self._tasks.execute, self._faults)
         self._housekeeping = housekeeping.Housekeeping(environment)
-        self._finished = FinishedTasks(environment)
-        self._jobs = housekeeping.JobSteps(environment, self._execute, self._faults)
+        self._survey = Survey(environment, self._handoffs, self._housekeeping, host)
         self._job_due: int | None = None
         self._trouble: AofError | None = None
-        self._unended = False
         self.last = Snapshot()
 
     def ticked(self, *, dry_run: bool = False, explain: bool = True) -> Ticked:
         """Plan, and unless it is only for show, do it. `explain` also what is left alone."""
-        self._trouble, self._unended = None, False
-        dispatched, self._job_due = self._jobs.dispatch(dry_run=dry_run)
+        self._trouble, self._tasks.unended = None, False
+        dispatched, self._job_due = self._documents.dispatch(dry_run=dry_run)
         snapshot = self.last = self.snapshot(explain=explain)
         if self._host is not None and not dry_run:
             self._host.fence(snapshot)
         if not dry_run:
             self._housekeeping.follow(self._faults)
         planned = self.planned(snapshot)
-        mailed = housekeeping.mail_escalations(self._environment, self._faults, dry_run=dry_run)
+        mailed = self._documents.escalate(dry_run=dry_run)
         if dry_run:
             kept, refused = self._foreseen(planned.actions)
             return _told(planned, (*dispatched, *kept, *mailed), (*planned.left, *refused), dry_run=True)
@@ -108,21 +97,17 @@ class Tick:
         kept: list[Action] = []
         refused: list[LeftAlone] = []
         for action in actions:
-            why_not = self._untrusted(action) if action.action == "assign" else None
+            why_not = self._tasks.untrusted(action) if action.action == "assign" else None
             if why_not is None:
                 kept.append(action)
             else:
                 refused.append(LeftAlone(task_id=action.task_id, reason=why_not))
         return kept, refused
 
-    def _untrusted(self, action: Action) -> str | None:
-        known = self._environment.chart.whole().by_id.get(action.agent or "")
-        return trust.untrusted(self._environment.trust, known) if known is not None else None
-
     def recovered(self) -> tuple[Recovered, ...]:
         """Only what vanished workers left behind."""
         found: list[Recovered] = []
-        snapshot = self._running()
+        snapshot = self._survey.running()
         for action in self.planned(snapshot).actions:
             if action.action == "stale_heartbeat":
                 task = next(task for task in snapshot.running if task.id == action.task_id)
@@ -132,9 +117,9 @@ class Tick:
     def _recovered(self, task: Task, action: Action) -> list[Recovered]:
         """What a command would be told, a person is: one task's trouble keeps no other from being recovered."""
         try:
-            if why := self._ended_first(task, action):
+            if why := self._tasks.ended_first(task, action):
                 return [Recovered(task_id=task.id, status=task.status, reason=why)]
-            return _moves(task.id, self._expired(task, action))
+            return _moves(task.id, self._tasks.expired(task, action))
         except AofError:
             raise
         except Exception as error:  # noqa: BLE001 - the edge of one action
@@ -178,68 +163,56 @@ class Tick:
 
     def _sooner(self, planned: Plan) -> Plan:
         """The plan, looked at again when something that failed is to be tried again, or what ends may have ended."""
-        waits = self._faults.waiting(
-            *_CARRIERS, *handoff_steps.STEPS, "plan", housekeeping.DISPATCH, housekeeping.READING
-        )
+        waits = self._faults.waiting(*_STEPS, "plan", housekeeping.DISPATCH, housekeeping.READING)
         moments = [self._clock.now() + round(wait * 1000) for wait in waits.values()]
-        if self._unended:
+        if self._tasks.unended:
             moments.append(self._clock.now() + _STILL_ENDING)
-        moments += filter(None, (planned.next_at, self._job_due, housekeeping.next_mail_due(self._environment)))
+        moments += filter(None, (planned.next_at, self._job_due, self._documents.next_mail_due()))
         return msgspec.structs.replace(planned, next_at=min(moments, default=None))
 
     def retries(self) -> bool:
         """Whether something that failed is tried again soon; what keeps failing is waited for by nobody."""
-        waiting = self._faults.waiting(*_CARRIERS, *handoff_steps.STEPS)
+        waiting = self._faults.waiting(*_STEPS)
         return any(self._faults.persistent(key) is None for key in waiting)
+
+    def is_awaited(self) -> bool:
+        """Whether something of the last plan goes on by itself: a started worker, or a retry of one of our agents."""
+        last = self.last
+        if any(lease.worker in STARTED for task in last.running for lease in leases(task)):
+            return True
+        waiting = (*(task for task in last.ready if task.id in last.free), *last.running)
+        dated = [task for task in waiting if task.gated or retry_at(task) is not None]
+        if not dated:
+            return False
+        crew = self.crew()
+        return any(self._is_retried(task, crew) for task in dated)
+
+    def _is_retried(self, task: Task, crew: Crew) -> bool:
+        """Whether one of our agents will try it, or a hop of it, again by itself."""
+        if task.gated:
+            return any(self._hop_is_retried(task, hop, crew) for hop in workflow_of(task).hops)
+        at = retry_at(task)
+        seat = crew.seats.get(task.routing.agent or "")
+        ours = task.routing.agent is None or (seat is not None and seat.kind in STARTED)
+        return at is not None and at > self._clock.now() and ours
+
+    def _hop_is_retried(self, task: Task, hop: HopState, crew: Crew) -> bool:
+        if hop.status != "ready" or hop.not_before is None or millis(hop.not_before) <= self._clock.now():
+            return False
+        named = crew.route_hop(task, hop.id, {})
+        return not isinstance(named, Nobody) and any(crew.seats[agent].kind in STARTED for agent in named)
 
     def crew(self) -> Crew:
         """All agents of the chart. While it is being repaired no agent gets work, and everything else continues."""
         try:
-            return crew_of(self._environment.chart.reachable())
+            return crew_of(self._environment.chart.reachable(self._handoffs.health.known))
         except UnusableOrgChart as error:
             nobody = Nobody(error.message)
             return Crew(route=lambda _task, _load: nobody, route_hop=lambda _task, _hop, _load: nobody)
 
-    def _running(self) -> Snapshot:
-        running = self._find(Query(status=("in-progress",)))
-        host = self._host
-        return Snapshot(
-            running=running,
-            heartbeats=self._store.heartbeats(place for task in running for place in task.run_places),
-            boot=self._clock.boot(),
-            hosted=host.hosted if host is not None else frozenset(),
-            orphaned=host.orphaned if host is not None else frozenset(),
-        )
-
     def snapshot(self, *, explain: bool) -> Snapshot:
-        """The unfinished tasks; those that only wait for people are read where somebody wants to know why."""
-        patience = self._policy.scheduling.patience_ms
-        gated = ("review",) if self._environment.gates_in_force() else ()
-        others = {
-            status: self._find(Query(status=(status,))) if explain or status in patience or status in gated else ()
-            for status in _EXPLAINED
-        }
-        promotable = self._find(Query(runnable_at=_WHENEVER, waiting_in="backlog"))
-        ready = self._find(Query(status=("ready",)))
-        free = {task.id for task in (*promotable, *ready) if not _waits(task)}
-        if any(_waits(task) for task in ready):
-            free |= {task.id for task in self._find(Query(runnable_at=_WHENEVER))}
-        running = self._running()
-        return msgspec.structs.replace(
-            running,
-            **self._handoffs.look(running.running, ready),
-            **self._housekeeping.look(),
-            hosting=self._host is not None,
-            backlog=others["backlog"] or promotable,
-            ready=ready,
-            blocked=others["blocked"],
-            review=others["review"],
-            finished=self._finished.look(),
-            free=frozenset(free | {task.id for task in promotable}),
-        )
-
-    def _find(self, query: Query) -> tuple[Task, ...]:
-        return self._store.find(query.but(counted=False, order="schedule")).tasks
+        """What a plan is made from."""
+        return self._survey.whole(explain=explain)
 
     def _carried_out(self, action: Action, task: Task | None) -> str | None:
         """Do it; why it was not done, if so. Whatever it raises concerns this action alone."""
@@ -257,129 +230,16 @@ class Tick:
         self._faults.succeeded(key)
         return why_not
 
-    def _execute(self, command: c.OnTask) -> Done:
-        return self._dispatcher.dispatch_trusted(command)
-
-    def _did(self, command: c.OnTask) -> str | None:
-        return None if self._execute(command).events else "it has changed in the meantime"
-
     def _done(self, action: Action, task: Task | None) -> str | None:
         if action.action in handoff_steps.STEPS:
             return self._handoffs.carry_out(action, self.last)
         if action.action == "retention":
             return self._housekeeping.prune()
-        return _CARRIERS[action.action](self, action, task) if task is not None else "it has changed in the meantime"
-
-    def _promote(self, action: Action, task: Task) -> str | None:
-        return self._did(c.Promote(actor=OURSELVES, task_id=task.id, reason=action.reason))
-
-    def _deadletter(self, action: Action, task: Task) -> str | None:
-        return self._did(c.DeadLetter(actor=OURSELVES, task_id=task.id, reason=action.reason))
-
-    def _alert(self, action: Action, task: Task) -> str | None:
-        return self._did(c.Alert(actor=OURSELVES, task_id=task.id, status=task.status, reason=action.reason))
-
-    def _overdue(self, action: Action, task: Task) -> str | None:
-        alert = c.Alert(actor=OURSELVES, task_id=task.id, status=task.status, due=task.due, reason=action.reason)
-        return self._did(alert)
-
-    def _archive(self, action: Action, task: Task) -> str | None:
-        return self._did(c.ArchiveTask(actor=OURSELVES, task_id=task.id, reason=action.reason))
-
-    def _accept(self, action: Action, task: Task) -> str | None:
-        return self._did(c.Approve(actor=OURSELVES, task_id=task.id, reason=action.reason))
-
-    def _expire(self, action: Action, task: Task) -> str | None:
-        if why := self._ended_first(task, action):
-            return why
-        done = self._expired(task, action)
-        if done is None:
-            return "what its run has reported, or its file, cannot be read"
-        return None if done.events else "it has changed in the meantime"
-
-    def _ended_first(self, task: Task, action: Action) -> str | None:
-        """End what still runs of a run before its task is given to somebody else; why that is not so, if so."""
-        orphans = self._environment.orphans
-        if orphans is None:
-            return None
-        for place, lease in held_leases(task):
-            if lease.worker not in STARTED or (action.run_id is not None and lease.run_id != action.run_id):
-                continue
-            now = self._clock.now()
-            beat = present(self._store.heartbeats([place])[place], now, self._clock.boot())
-            if action.action == "stale_heartbeat" and lease_end(lease, beat) > now:
-                return "it has changed in the meantime"
-            if why := orphans.end(place, attempt_of(lease.run_id), lease.run_id):
-                self._unended = True
-                return why
-        return None
-
-    def _expired(self, task: Task, action: Action) -> Done | None:
-        """A task's run, or only that of the hop that the action is about."""
-        run = action.run_id if action.hop is not None else None
-        expire = c.Expire(actor=OURSELVES, run=run, task_id=task.id)
-        return recovery.recovered(self._environment, task, expire, self._execute, self._dispatcher.actor)
-
-    def _time_out(self, action: Action, task: Task) -> str | None:
-        if self._host is not None and action.run_id is not None and action.run_id in self._host.hosted:
-            return self._host.stop(action.run_id, "timeout")
-        if why := self._ended_first(task, action):
-            return why
-        return self._did(
-            c.Fail(
-                actor=OURSELVES,
-                task_id=task.id,
-                run=action.run_id,
-                code="max_execution_time",
-                message=action.reason,
-                cause="timed_out",
-            )
-        )
-
-    def _hop_timeout(self, action: Action, task: Task) -> str | None:
-        return self._did(c.TimeOut(actor=OURSELVES, task_id=task.id, hop=action.hop or ""))
-
-    def _assign(self, action: Action, task: Task) -> str | None:
-        if self._host is None or action.agent is None:
-            return self._untrusted(action) or f"{action.agent} is started by 'aof up'"
-        return self._host.begin(task, action.agent, action.hop)
-
-    def _cascade(self, action: Action, task: Task) -> str | None:
-        assert self._host is not None
-        assert action.run_id is not None
-        if action.run_id in self._host.hosted:
-            return self._host.stop(action.run_id, "cancelled")
-        return self._host.clear(task, action.run_id, "cancelled")
-
-    def _requeue(self, action: Action, task: Task) -> str | None:
-        assert self._host is not None
-        assert action.run_id is not None
-        return self._host.clear(task, action.run_id, "lost")
-
-
-_CARRIERS: dict[str, Callable[[Tick, Action, Task], str | None]] = {
-    "promote": Tick._promote,  # noqa: SLF001 - the table of this class
-    "assign": Tick._assign,  # noqa: SLF001
-    "stale_heartbeat": Tick._expire,  # noqa: SLF001
-    "requeue": Tick._requeue,  # noqa: SLF001
-    "deadletter": Tick._deadletter,  # noqa: SLF001
-    "timeout": Tick._time_out,  # noqa: SLF001
-    "hop_timeout": Tick._hop_timeout,  # noqa: SLF001
-    "sla_alert": Tick._alert,  # noqa: SLF001
-    "overdue_alert": Tick._overdue,  # noqa: SLF001
-    "gate_elapsed": Tick._accept,  # noqa: SLF001
-    "cascade": Tick._cascade,  # noqa: SLF001
-    "archive": Tick._archive,  # noqa: SLF001
-}
+        return self._tasks.carry_out(action, task)
 
 
 def _waiting(snapshot: Snapshot) -> tuple[Task, ...]:
     return (*snapshot.backlog, *snapshot.ready, *snapshot.blocked, *snapshot.review)
-
-
-def _waits(task: Task) -> bool:
-    """Whether other tasks may keep it waiting."""
-    return bool(task.depends_on or task.metadata.get("waitForChildren"))
 
 
 def _told(planned: Plan, actions: tuple[Action, ...], left: tuple[LeftAlone, ...], *, dry_run: bool) -> Ticked:

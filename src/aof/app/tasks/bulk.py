@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
-    from aof.app.queries.filters import Filters
+    from aof.app.operations.filters import Filters
     from aof.core.model.events import Draft, Event
     from aof.core.model.task import Task
 

@@ -36,13 +36,22 @@ from aof.core.tasks import (
     manual_edit,
 )
 from aof.core.validation import limits
-from aof.core.workflows import control, failures
+from aof.core.workflows import control, failures, questions
 
 _CALLER: Final = ("actor", "run", "proven", "proof", "outside", "session", "vouched", "limited", "secret_digest", "key")
 _CIRCUMSTANCES: Final = ("expect_rev", "undoes", "bulk", "allow_open_children", "keep")
 _NAME: Final = 128
 _APPLY_RESULTS: Final = (c.Expire, c.TimeOut)  # of runs that have reported and then vanished
-_NOT_WHILE_CANCELLING: Final = (c.Approve, c.Reject, c.Block, c.Unblock, c.Pause, c.Resume, c.RetryTask)
+_NOT_WHILE_CANCELLING: Final = (
+    c.Approve,
+    c.Reject,
+    c.Block,
+    c.Unblock,
+    c.Pause,
+    c.Resume,
+    c.RetryTask,
+    c.AnswerQuestion,
+)
 
 
 def repeated(task: Task | None, command: c.OnTask) -> Verdict | None:
@@ -236,6 +245,14 @@ def _report(records: Records, command: c.ReportProgress, now: int) -> Verdict:
     return progress.report(records, command, now)
 
 
+def _ask(records: Records, command: c.Ask, now: int) -> Verdict:
+    return questions.ask(records, command, now)
+
+
+def _answer(records: Records, command: c.AnswerQuestion, now: int) -> Verdict:
+    return questions.answer(records, command, now)
+
+
 def _exited(records: Records, command: c.Exited, now: int) -> Verdict:
     return retry.exited(records, command, now)
 
@@ -273,6 +290,8 @@ _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {
     c.Release: lease.release,
     c.ReportProgress: _report,
     c.RecordDelivery: _deliver,
+    c.Ask: _ask,
+    c.AnswerQuestion: _answer,
     c.Update: _update,
     c.Edit: edit.edit,
     c.Comment: edit.comment,

@@ -339,6 +339,8 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.Complete: _completing,
     c.RecordHeartbeat: _beating,
     c.ReportProgress: _beating,
+    c.Ask: _beating,
+    c.AnswerQuestion: _judging,
     c.Release: _judging,
     c.Approve: _approving,
     c.Reject: _judging,

@@ -1,8 +1,8 @@
-"""Errors about runs: leases, results and workers."""
+"""Errors about runs: leases, results, workers, and the questions of running agents."""
 
 from __future__ import annotations
 
-from aof.core.errors.base import Conflict, Invalid, Unavailable
+from aof.core.errors.base import Conflict, Invalid, NotFound, Refused, Unavailable
 
 
 class AlreadyClaimed(Conflict):
@@ -39,3 +39,27 @@ class RunnerFailed(Unavailable):
     """A worker could not be started."""
 
     code = "runner_failed"
+
+
+class AlreadyAnswered(Conflict):
+    """Somebody has answered the question already."""
+
+    code = "already_answered"
+
+
+class NoQuestion(NotFound):
+    """No agent has asked such a question about the task."""
+
+    code = "no_question"
+
+
+class QuestionRequired(Refused):
+    """Several questions are open, and the call does not say which one it answers."""
+
+    code = "question_required"
+
+
+class SelfAnswer(Refused):
+    """Who has asked a question cannot answer it."""
+
+    code = "self_answer"

@@ -17,6 +17,12 @@ class Unmerged(Refused):
     code = "unmerged_paths"
 
 
+class MergePending(Refused):
+    """Several histories have come together and are not merged yet, and git is in the middle of something."""
+
+    code = "merge_pending"
+
+
 class SettingsUnusable(InvalidInput):
     """`aof.toml` cannot be used as it is."""
 
@@ -83,7 +89,19 @@ class LogDamaged(Internal):
     code = "log_damaged"
 
 
+class LaneRefused(LogDamaged):
+    """A file lies among the log's that is no lane of it: of another repository, cut, or with a header that is wrong."""
+
+    code = "lane_refused"
+
+
 class LineEndingsConverted(LogDamaged):
     """The lines of the log end with CR LF, which AOF never writes: somebody converted them."""
 
     code = "log_line_endings"
+
+
+class UnmergeableHistory(Refused):
+    """Lanes of the log do not belong together, or a part of one is missing; nothing was changed."""
+
+    code = "unmergeable_history"

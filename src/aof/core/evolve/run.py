@@ -11,11 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.model.events import Event
-from aof.core.model.run import ARTIFACT_PATHS, Run, RunResult
+from aof.core.model.events import SUPERSEDED, Event, as_written
+from aof.core.model.run import ARTIFACT_PATHS, Run, RunResult, RunStatus
 from aof.core.model.task import Failure, Lease, Retry, Task
 
 _CALLS: Final = frozenset({"read", "write", "command", "network"})
+_ENDS: Final = frozenset({"task.attempt.completed", "task.attempt.failed"})
 RUN_EVENTS = frozenset({"task.attempt.started", "task.attempt.completed", "task.attempt.failed", "task.completed"})
 
 
@@ -60,20 +61,9 @@ def evolve_run(run: Run | None, event: Event) -> Run | None:
     """The run after the event; a new one begins with `task.attempt.started`."""
     payload = event.payload
     if event.type == "task.attempt.started":
-        return Run(
-            task_id=event.task_id,
-            agent_id=payload["agent"],
-            started_at=event.timestamp,
-            status="running",
-            artifact_paths=ARTIFACT_PATHS,
-            metadata={},
-            run_id=event.run_id or "",
-            epoch=payload["epoch"],
-            attempt=payload["attempt"],
-            worker=payload["worker"],
-            cause=payload["cause"],
-            hop=payload.get("hop"),
-        )
+        return _begun(event, payload, "running")
+    if event.type == SUPERSEDED:
+        return _superseded(run, event)
     if run is None or event.run_id != run.run_id:
         return run
     if event.type == "task.attempt.completed":
@@ -82,6 +72,33 @@ def evolve_run(run: Run | None, event: Event) -> Run | None:
         error = msgspec.convert(payload["error"], prepare_type(Failure))
         return msgspec.structs.replace(run, status=payload["status"], ended_at=event.timestamp, error=error)
     return run
+
+
+def _begun(event: Event, payload: dict[str, Any], status: RunStatus) -> Run:
+    return Run(
+        task_id=event.task_id,
+        agent_id=payload["agent"],
+        started_at=event.timestamp,
+        status=status,
+        artifact_paths=ARTIFACT_PATHS,
+        metadata={},
+        run_id=event.run_id or "",
+        epoch=payload["epoch"],
+        attempt=payload["attempt"],
+        worker=payload["worker"],
+        cause=payload["cause"],
+        hop=payload.get("hop"),
+    )
+
+
+def _superseded(run: Run | None, event: Event) -> Run | None:
+    """A run of another clone: it is kept, and its end is known where it had one; it stays superseded."""
+    was = event.payload["was"]
+    if was == "task.attempt.started":
+        return _begun(event, event.payload["told"], "superseded")
+    if run is None or run.run_id != event.run_id or run.status != "superseded" or was not in _ENDS:
+        return run
+    return msgspec.structs.replace(run, ended_at=event.timestamp)
 
 
 def evolve_result(result: RunResult | None, event: Event) -> RunResult | None:
@@ -94,9 +111,10 @@ def evolve_result(result: RunResult | None, event: Event) -> RunResult | None:
 
 
 def result_of(event: Event) -> RunResult:
-    """The result that a `task.completed` event reports."""
-    fields: dict[str, Any] = dict(event.payload["result"])
+    """The result that a `task.completed` event reports, also where it was superseded."""
+    payload = as_written(event).payload
+    fields: dict[str, Any] = dict(payload["result"])
     fields |= {"taskId": event.task_id, "runId": event.run_id, "completedAt": event.timestamp}
-    if "hop" in event.payload:
-        fields["hop"] = event.payload["hop"]
+    if "hop" in payload:
+        fields["hop"] = payload["hop"]
     return msgspec.convert(fields, prepare_type(RunResult))

@@ -14,7 +14,7 @@ import msgspec
 
 from aof._support.hashing import hexdigest
 from aof._support.typed import prepare_type
-from aof.core.evolve import comments, context, file_locks, open_handoffs, work_log, workflow
+from aof.core.evolve import comments, context, file_locks, open_handoffs, questions, work_log, workflow
 from aof.core.evolve.run import begun_lease, checked, progressed, run_by
 from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
@@ -306,6 +306,23 @@ def _commented(task: Task, event: Event) -> dict[str, Any]:
     return {"body": comments.add(task.body, event.timestamp, payload["by"], payload["text"])}
 
 
+def _merged(task: Task, event: Event) -> dict[str, Any]:
+    """Histories came together: no number of a run is given out again that any of them has used."""
+    payload = event.payload
+    changes: dict[str, Any] = {}
+    if (attempts := payload.get("attempts", 0)) > task.retry.attempts:
+        changes["retry"] = _replace(task.retry, attempts=attempts)
+    if aliases := payload.get("aliases"):
+        changes["aliases"] = tuple(sorted({*task.aliases, *aliases}))
+    if payload.get("contested") and task.lease is not None:
+        changes["lease"] = _replace(task.lease, contested=True)
+    if "epochs" in payload or "contestedHops" in payload:
+        changes["workflow"] = workflow.merged(
+            task.workflow, payload.get("epochs", {}), payload.get("contestedHops", ())
+        )
+    return changes
+
+
 def _archived(_task: Task, event: Event) -> dict[str, Any]:
     return {"archived": event.type == "task.archived"}
 
@@ -324,7 +341,10 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.link.removed": _linked,
     "task.archived": _archived,
     "task.commented": _commented,
+    "task.question.asked": questions.asked,
+    "task.question.answered": questions.answered,
     "task.unarchived": _archived,
+    "task.merged": _merged,
     "task.delivery.updated": _delivered,
     "task.sla_alert": _sla_alert,
     "task.overdue": _overdue,

@@ -16,6 +16,8 @@ _FENCE = re.compile(r" ?(`{3,}|~{3,})(.*)\Z")
 
 def section(body: str, heading: str = HEADING) -> tuple[int, int] | None:
     """Where the section's heading begins and where the section ends, outside of code."""
+    if heading not in body:  # as in most
+        return None
     start: int | None = None
     for position, line in _outside_code(body):
         if start is not None and _SECTION_LINE.match(line):

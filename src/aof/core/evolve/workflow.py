@@ -5,7 +5,7 @@ Must not judge, nor work out what follows: every step of every hop is an event o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import msgspec
@@ -130,6 +130,20 @@ def resumed(workflow: dict[str, Any], at: str) -> dict[str, Any]:
     """A task that was held goes on: the time of its open hops begins again."""
     hops = [hop | {"openedAt": at} if hop.get("status") in ("ready", "review") else hop for hop in workflow["hops"]]
     return workflow | {"hops": hops}
+
+
+def merged(workflow: dict[str, Any], epochs: dict[str, int], contested: Collection[str]) -> dict[str, Any]:
+    """The workflow of several clones: no epoch is given out again, and some leases were taken elsewhere too."""
+
+    def hop_after(hop: dict[str, Any]) -> dict[str, Any]:
+        after = dict(hop)
+        if epochs.get(hop["id"], 0) > hop.get("epoch", 0):
+            after["epoch"] = epochs[hop["id"]]
+        if hop["id"] in contested and "lease" in hop:
+            after["lease"] = hop["lease"] | {"contested": True}
+        return after
+
+    return builtins(msgspec.convert(workflow | {"hops": [*map(hop_after, workflow["hops"])]}, prepare_type(Workflow)))
 
 
 def task_changes(task: Task, kind: str, payload: Payload, run_id: str | None, at: str) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def _changed(job: Job, event: Event) -> Job:
     changes: dict[str, Any] = {"last": outcome, "created": job.created + (outcome.task_id is not None)}
     number = item_of(outcome.occasion)
     if number is not None:
-        changes |= {"done": number + 1, "outcomes": (*job.outcomes, outcome)}
+        changes |= {"done": max(job.done, number + 1), "outcomes": (*job.outcomes, outcome)}
     elif payload.get("due"):
         changes["handled"] = max(job.handled, payload["due"])
     return msgspec.structs.replace(job, **changes)

@@ -197,6 +197,21 @@ class Comment(OnTask, frozen=True, kw_only=True):
     text: str
 
 
+class Ask(OnTask, frozen=True, kw_only=True):
+    """Ask a person something about a running task. With `leave` the run ends, and the answer makes the task ready."""
+
+    text: str
+    choices: tuple[str, ...] = ()
+    leave: bool = False
+
+
+class AnswerQuestion(OnTask, frozen=True, kw_only=True):
+    """Answer a question of an agent; without `question` the only open one."""
+
+    text: str
+    question: str | None = None
+
+
 class Complete(OnTask, frozen=True, kw_only=True):
     """End the run with a reported outcome; on a task in review it is the approval."""
 

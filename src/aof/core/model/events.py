@@ -11,6 +11,9 @@ import msgspec
 
 SCHEMA_VERSION: Final = 1
 DELEGATED: Final = "task.delegated"  # part of a task has gone to a child, or a worker was started for it
+SUPERSEDED: Final = (
+    "task.superseded"  # what another clone did and does not stand: its type as `was`, the rest as `told`
+)
 DOCUMENT: Final = "document."  # what the types of events begin with that are about WORKLOG, MAILBOX or charter
 _REMARKS: Final = frozenset(
     {
@@ -69,6 +72,15 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     def begins(self) -> int:
         """The number of the first event of its commit."""
         return self.seq - self.commit[0] + 1
+
+
+def as_written(event: Event) -> Event:
+    """The event as its author wrote it, also where a merge of histories has superseded it."""
+    if event.type != SUPERSEDED:
+        return event
+    payload = event.payload
+    beside = {name: value for name, value in payload.items() if name not in ("was", "told")}
+    return msgspec.structs.replace(event, type=payload["was"], payload=payload["told"] | beside)
 
 
 def about_handoff(event: Event) -> bool:

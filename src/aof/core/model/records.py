@@ -13,9 +13,12 @@ from aof.core.errors.base import AofError
 from aof.core.model.events import Draft
 from aof.core.model.handoffs import record
 from aof.core.model.ids import is_task_id
+from aof.core.model.numbers import Numbers
 from aof.core.model.policy import Policy
 from aof.core.model.run import Heartbeat, RunResult
 from aof.core.model.task import FileLock, Task
+
+_FIRST_CLONE = Numbers()
 
 
 class Records(msgspec.Struct, kw_only=True):
@@ -25,7 +28,7 @@ class Records(msgspec.Struct, kw_only=True):
     `run_tag` is the random part of the ID of a run that the decision may begin: eight hex digits, drawn by the caller.
     `entropy` is what the IDs of handoffs that it may begin are made from: random text, drawn by the caller.
     `above` has the ancestors of a task from its parent up; they are loaded only if `Needs.read` names them too.
-    `documents` are texts by the name of their file, such as `WORKLOG.md`.
+    `documents` are texts by the name of their file, such as `WORKLOG.md`, and `numbers` says how to number in them.
     `file_locks` are those of all running tasks, by their tasks. `sizes` are files and lines of what lies among a task's
     own files, and `digests` the SHA-256 of single ones.
     """
@@ -49,6 +52,7 @@ class Records(msgspec.Struct, kw_only=True):
     digests: dict[tuple[str, str], str | None] = {}
     key_owners: dict[str, str | None] = {}
     documents: dict[str, str] = {}
+    numbers: Numbers = _FIRST_CLONE
 
     def task(self, task_id: str) -> Task:
         """A task that is known to exist; looking at one that was not loaded is a programming error."""
@@ -59,7 +63,9 @@ class Records(msgspec.Struct, kw_only=True):
 
     def look(self, task_id: str) -> Task | None:
         """A task that may not exist; what is not an ID was never asked for and names nothing."""
-        return self.tasks[task_id] if is_task_id(task_id) else None
+        if task_id in self.tasks or is_task_id(task_id):
+            return self.tasks[task_id]
+        return None
 
 
 class Needs(msgspec.Struct, frozen=True, kw_only=True):

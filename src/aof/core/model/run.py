@@ -7,10 +7,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from aof.core.model.ids import TAG_DIGITS
 from aof.core.model.task import Failure, Lease
 from aof.core.model.times import millis
 
-RunStatus = Literal["running", "completed", "failed", "expired", "cancelled", "released"]
+PULL = "pull"  # a worker that no host of ours started: it claims by itself
+RunStatus = Literal["running", "completed", "failed", "expired", "cancelled", "released", "superseded"]
 Outcome = Literal["done", "blocked", "needs_review", "partial"]
 OUTCOMES: tuple[Outcome, ...] = ("done", "blocked", "needs_review", "partial")
 OUTPUT_FILES: dict[str, str] = {"stdout": "output.log", "stderr": "errors.log"}
@@ -39,6 +41,11 @@ class Run(_Document, frozen=True, kw_only=True):
     cause: str
     ended_at: str | None = None
     error: Failure | None = None
+
+
+def attempt_folder(run: Run) -> str:
+    """What the folder of an earlier run goes by; a superseded one may share its number with one that stands."""
+    return f"{run.attempt}-{run.run_id[-TAG_DIGITS:]}" if run.status == "superseded" else str(run.attempt)
 
 
 class RunResult(_Document, frozen=True, kw_only=True):
@@ -72,13 +79,14 @@ class Pulse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Heartbeat(_Document, frozen=True, kw_only=True):
-    """`run_heartbeat.json`: the sign of life. Not an event, never flushed."""
+    """`run_heartbeat.json`: the sign of life. Not an event, never flushed; `clone` is where a clone has a name."""
 
     run_id: str
     last_heartbeat: str
     beat_count: int
     expires_at: str
     pulse: Pulse | None = None
+    clone: str | None = None
 
 
 def attributed(result: RunResult, lease: Lease | None) -> RunResult:

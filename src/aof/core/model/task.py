@@ -31,6 +31,7 @@ class Lease(_Part, frozen=True, kw_only=True):
     """Who may write to a running task, until when, under which epoch; the sender of its secret is the holder.
 
     `kept_by` is the caller that asked for the claim to outlive its session: that caller is recognised by name.
+    `contested` says that a merge of histories ended another run of the task: a name no longer stands for the holder.
     A default that is left out must be a constant such as None or 0: which other one it is, msgspec tells by identity.
     """
 
@@ -45,6 +46,7 @@ class Lease(_Part, frozen=True, kw_only=True):
     key: str | None = None
     secret_digest: str | None = None
     kept_by: str | None = None
+    contested: bool = False
 
 
 class Blocked(_Part, frozen=True, kw_only=True):
@@ -132,6 +134,30 @@ class OpenHandoff(_Part, frozen=True, kw_only=True):
         return self.type in ("sequential", "delegation") and not self.by_message
 
 
+class QuestionAnswer(_Part, frozen=True, kw_only=True):
+    """What somebody answered to a question, and when."""
+
+    text: str
+    by: str
+    at: str
+
+
+class Question(_Part, frozen=True, kw_only=True):
+    """What an agent asked about the task; `run_id` and `hop` are those of the run that asked last.
+
+    Without an answer it is open, also where that run has ended: the next one is told the answer.
+    """
+
+    id: str
+    text: str
+    by: str
+    at: str
+    run_id: str | None = None
+    hop: str | None = None
+    choices: tuple[str, ...] = ()
+    answer: QuestionAnswer | None = None
+
+
 class FileLock(_Part, frozen=True, kw_only=True):
     """A file or folder that a run of the task works on. It ends with that run, however that ends."""
 
@@ -145,6 +171,7 @@ class FileLock(_Part, frozen=True, kw_only=True):
 class Task(_Part, frozen=True, kw_only=True):
     """The durable objective. Stable over retries.
 
+    `aliases` are IDs that the task had in other clones before histories were merged.
     `context` is what the agents of the whole tree share, and only the topmost task has it. `usage` is what the current
     run has used of its agent's budget.
 
@@ -186,6 +213,8 @@ class Task(_Part, frozen=True, kw_only=True):
     context: dict[str, Any] = {}
     links: tuple[Link, ...] = ()
     handoffs: tuple[OpenHandoff, ...] = ()
+    questions: tuple[Question, ...] = ()
+    aliases: tuple[str, ...] = ()
     key: Key | None = None
     requests: tuple[Key, ...] = ()
     started_at: str | None = None
@@ -210,6 +239,11 @@ class Task(_Part, frozen=True, kw_only=True):
     def awaits_answer(self) -> bool:
         """Whether the task was handed to an agent that has not taken it yet: nobody begins it meanwhile."""
         return not self.gated and any(one.moves and one.state != "accepted" for one in self.handoffs)
+
+    @property
+    def open_questions(self) -> tuple[Question, ...]:
+        """The questions that nobody has answered, oldest first."""
+        return tuple(one for one in self.questions if one.answer is None)
 
     @property
     def last_run(self) -> str | None:

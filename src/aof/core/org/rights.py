@@ -52,6 +52,7 @@ _STEERING: Final = (
     c.RemoveDependency,
     c.AddLink,
     c.RemoveLink,
+    c.AnswerQuestion,
 )
 _MOVES_OF_A_RUN: Final = ("ready", "review", "blocked", "deadletter")
 

@@ -17,6 +17,7 @@ from aof.core.model import commands as c
 from aof.core.model import workflow
 from aof.core.model.ids import is_agent_name, task_of_run
 from aof.core.model.records import Records
+from aof.core.model.run import PULL
 from aof.core.model.task import Lease, Task
 from aof.core.validation import limits
 
@@ -27,6 +28,7 @@ _CALLS: Final[dict[type[c.OnTask], str]] = {
     c.RecordHeartbeat: "heartbeat",
     c.Release: "release",
     c.ReportProgress: "progress",
+    c.Ask: "ask",
     c.Update: "update",
     c.Complete: "complete",
     c.Fail: "fail",
@@ -36,6 +38,7 @@ _CALLS: Final[dict[type[c.OnTask], str]] = {
 _REPEATED: Final[dict[type[c.OnTask], tuple[str, ...]]] = {
     c.Release: ("reason",),
     c.ReportProgress: ("text", "percent", "phase", "note"),
+    c.Ask: ("text", "choices"),
     c.Update: ("note", "body", "status", "reason"),
     c.Complete: ("summary", "outcome", "blockers"),
     c.Fail: ("code", "message"),
@@ -110,9 +113,29 @@ def mismatch(name: str, claimed: str, command: c.OnTask | None = None) -> ActorM
     return ActorMismatch(f"the caller is {name}, and cannot act as {claimed[:80]}", hint, call, actor=name)
 
 
-def unproven(task: Task, lease: Lease, command: c.OnTask) -> Unauthenticated | None:
+def contested(task: Task, lease: Lease) -> StaleLease:
+    """The refusal of a name, or of a run's ID alone, where a merge of histories has ended another run of the task."""
+    return StaleLease(
+        f"{task.id} was claimed in two clones, and run {lease.run_id} of {lease.agent} stands: a name does not tell "
+        "whose write this is",
+        "send the secret that the claim of that run returned, as AOF_RUN_SECRET; any other run stops its work",
+        Call("show", {"task_id": task.id}),
+        run_id=lease.run_id,
+    )
+
+
+def _unfenced(lease: Lease, command: c.OnTask) -> bool:
+    """Whether a write under a contested lease lacks its secret; the host of a worker that it started needs none."""
+    if not lease.contested or command.proof or command.vouched == "token":
+        return False
+    return command.run is None or (lease.secret_digest is not None and lease.worker == PULL)
+
+
+def unproven(task: Task, lease: Lease, command: c.OnTask) -> Unauthenticated | StaleLease | None:
     """Why the caller has not shown that it holds this lease; leases of older versions have no secret to ask for."""
     known = lease.secret_digest
+    if _unfenced(lease, command):
+        return contested(task, lease)
     if command.proof is None or command.proof == (known or ""):
         return None
     if not command.proof and command.vouched == "token" and kept_for(lease, command.session):

@@ -20,13 +20,15 @@ from aof.core.validation import limits, output
 _TOOL_OUTCOMES: Final = {"complete": "done", None: "done"}
 LEADS_TO: Final = {"done": "review", "needs_review": "review", "partial": "review", "blocked": "blocked"}
 
+_FINISHES: Final = ("done", "partial")  # after `needs_review` or `blocked` the run is not the one that ended the task
+
 
 def complete(records: Records, command: Complete, now: int) -> Verdict:
     """Close run and task together, over legal edges; a runnable ready task is claimed in the same commit."""
     task = records.task(command.task_id)
     outcome = str(_TOOL_OUTCOMES.get(command.outcome, command.outcome))
-    if task.status == "done" and outcome != "needs_review":
-        return Decision() if command.run in (None, task.last_run) else stale(task, command.run)
+    if task.status == "done" and outcome in LEADS_TO:
+        return _after_the_end(task, command, outcome)
     if problem := malformed_report(command, task, outcome):
         return problem
     if task.status != "in-progress":
@@ -38,6 +40,13 @@ def complete(records: Records, command: Complete, now: int) -> Verdict:
         return problem
     run = task.lease.run_id if task.lease else ""
     return Decision(drafts=_report(records, task, command, outcome=outcome, by=(holder, run), now=now), agent=holder)
+
+
+def _after_the_end(task: Task, command: Complete, outcome: str) -> Verdict:
+    """A repeated report changes nothing; one that comes too late must not seem to have been heard."""
+    if command.run is not None:
+        return Decision() if command.run == task.last_run and outcome in _FINISHES else stale(task, command.run)
+    return Decision() if outcome == "done" else no_edge(task, LEADS_TO[outcome], *graph.way_on(task, command.acting))
 
 
 def not_reconciled(records: Records, task: Task, command: Complete, outcome: str) -> AofError | None:

@@ -12,10 +12,10 @@ from aof.core.model.commands import Claim, OnTask, RecordHeartbeat, Release
 from aof.core.model.events import DELEGATED, Draft
 from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.model.run import Heartbeat
+from aof.core.model.run import PULL, Heartbeat
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import iso
-from aof.core.runs.authentication import kept_for, same_call, unprovable, unproven
+from aof.core.runs.authentication import contested, kept_for, same_call, unprovable, unproven
 from aof.core.tasks import dependencies, graph
 from aof.core.tasks.attempts import close_run
 from aof.core.tasks.transitions import transition
@@ -24,7 +24,6 @@ from aof.core.validation.limits import REASON, names, text
 from aof.core.validation.task_fields import bad_ttl
 
 LONGEST_TTL_MS = 24 * 3_600_000
-PULL = "pull"
 BEATS_PER_LEASE = 3  # heartbeats that a host sends per lease, so that one of them may be late
 
 
@@ -70,6 +69,8 @@ def _not_recognised(task: Task, lease: Lease, command: OnTask) -> AofError | Non
     A caller that keeps its claim over sessions has chosen that its name means this run.
     """
     acting = command.acting
+    if lease.contested and not command.proof and command.vouched != "token":
+        return contested(task, lease)
     if kept_for(lease, command.actor) and command.agent in (None, lease.agent):
         return None
     if acting != lease.agent:

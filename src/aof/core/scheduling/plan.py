@@ -16,7 +16,7 @@ from aof.core.model.task import Task
 from aof.core.model.times import end_of, iso, millis
 from aof.core.org import session_gates
 from aof.core.runs.lease_clock import running_for
-from aof.core.scheduling import ack_timeout, handoff_timers, health_checks, hops, triggers
+from aof.core.scheduling import ack_timeout, handoff_timers, hops, triggers
 from aof.core.scheduling.crew import Crew, Nobody
 from aof.core.scheduling.view import Action, Plan, Snapshot, View
 from aof.core.tasks.graph import retry_at
@@ -38,8 +38,9 @@ def plan(snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> Plan:
     view.actions += _late_answers(view)
     for task in (*snapshot.running, *snapshot.ready):
         view.actions += triggers.completions(view, task)
-    view.actions += handoff_timers.planned(view)
-    view.actions += health_checks.planned(view)
+    if snapshot.handed:
+        view.actions += handoff_timers.planned(view)
+    view.actions += _health_checks(view)
     view.actions += _retention(view)
     _judge(view, snapshot.finished, FINISHED)
     return Plan(actions=tuple(view.actions), left=tuple(view.left), next_at=view.next_at)
@@ -73,6 +74,18 @@ def _late_answers(view: View) -> list[Action]:
         else:
             view.again(due)
     return late
+
+
+def _health_checks(view: View) -> list[Action]:
+    """The agents under watch whose last check was a minute ago."""
+    found: list[Action] = []
+    for agent, watch in sorted(view.snapshot.watches.items()):
+        if watch.due_at <= view.now:
+            reason = f"{agent} is checked every minute; {watch.failures} checks in a row have failed"
+            found.append(Action(action="health_check", task_id="", reason=reason, agent=agent))
+        else:
+            view.again(watch.due_at)
+    return found
 
 
 def _retention(view: View) -> list[Action]:

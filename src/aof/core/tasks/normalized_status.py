@@ -64,6 +64,8 @@ def _running(task: Task, heartbeat: Heartbeat | None, now: int) -> Normalized:
         return "lost"
     if _is_unclear(task):
         return "unknown"
+    if task.questions and _is_asked(task):
+        return "waiting_input"
     beaten = heartbeat is not None and heartbeat.run_id == lease.run_id and heartbeat.beat_count > 0
     return "running" if beaten or task.progress else "preparing"
 
@@ -72,6 +74,12 @@ def _is_unclear(task: Task) -> bool:
     """Whether a peer works on it, and is in a state that we do not know."""
     remote = task.metadata.get("remote")
     return isinstance(remote, dict) and remote.get("remoteStatus") == "unknown"
+
+
+def _is_asked(task: Task) -> bool:
+    """Whether a run that goes on waits for an answer."""
+    runs = {lease.run_id for lease in workflow.leases(task)}
+    return any(one.run_id in runs for one in task.open_questions)
 
 
 def _last_lease(task: Task, heartbeat: Heartbeat | None) -> Lease | None:

@@ -14,13 +14,13 @@ from aof.core.model import commands as c
 from aof.core.model.events import DELEGATED
 from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.model.run import Heartbeat
+from aof.core.model.run import PULL, Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.times import iso, millis
 from aof.core.model.workflow import HopState, Workflow, workflow_of
 from aof.core.org import rights
 from aof.core.runs.authentication import unprovable
-from aof.core.runs.lease import PULL, already_claimed, assigned, claims_again, task_ttl, too_long
+from aof.core.runs.lease import already_claimed, assigned, claims_again, task_ttl, too_long
 from aof.core.tasks import graph
 from aof.core.validation import limits
 from aof.core.validation.findings import suggestion

@@ -59,8 +59,9 @@ def complete(records: Records, command: c.Complete, now: int) -> Verdict:
 
 def _after_the_end(task: Task, workflow: Workflow, command: c.Complete) -> Verdict:
     """A repeated report changes nothing; a rejection that comes too late must not seem to have been heard."""
-    if command.run is None and command.outcome == "needs_review":
-        return no_edge(task, "review", *graph.way_on(task, command.acting))
+    if command.run is None and command.outcome in ("needs_review", "blocked"):
+        target = "review" if command.outcome == "needs_review" else "blocked"
+        return no_edge(task, target, *graph.way_on(task, command.acting))
     ended = command.run is None or any(hop.run_id == command.run for hop in workflow.hops)
     return Decision() if ended else stale(task, str(command.run))
 

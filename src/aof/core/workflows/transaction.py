@@ -100,6 +100,11 @@ def state_of(workflow: Workflow) -> State:
     return "failed" if any(end.status in LOST for end in ends) else "done"
 
 
+def status_of(state: State) -> str:
+    """The status of a task whose hops together come to this."""
+    return _STATUS_OF[state]
+
+
 def facts(workflow: Workflow, task: Task) -> dict[str, Any]:
     """What a condition may ask for."""
     fields: dict[str, Any] = msgspec.to_builtins(task)
@@ -161,7 +166,7 @@ class Walk:
         if state in ("done", "failed"):
             closed_as = Draft(type="task.workflow.closed", task_id=self.task.id, payload={"state": state})
             self.drafts.append(closed_as)
-        target = _STATUS_OF[state]
+        target = status_of(state)
         if target != self.status:
             self._go(target, reason)
         return Decision(drafts=tuple(self.drafts), agent=agent, heartbeat=heartbeat)

@@ -108,9 +108,9 @@ def _roster(section: CharterSection | None) -> tuple[model.Participant, ...]:
     )
 
 
-def _lanes(section: CharterSection | None) -> tuple[model.Lane, ...]:
+def _lanes(section: CharterSection | None) -> tuple[model.CharterLane, ...]:
     return tuple(
-        model.Lane(name=named(lane), owner=named(owner), patterns=items(scope), line=line)
+        model.CharterLane(name=named(lane), owner=named(owner), patterns=items(scope), line=line)
         for (lane, owner, scope, *_), line in _rows(section, 3)
     )
 

@@ -65,7 +65,7 @@ def participant_cells(one: model.Participant) -> tuple[str, ...]:
     return tuple(map(one_line, (one.role, one.agent, one.model, one.lane or model.NONE)))
 
 
-def lane_cells(lane: model.Lane) -> tuple[str, ...]:
+def lane_cells(lane: model.CharterLane) -> tuple[str, ...]:
     """The cells of a row of lane ownership."""
     return (one_line(lane.name), one_line(lane.owner), scope_of(lane.patterns))
 

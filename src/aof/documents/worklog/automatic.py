@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from aof.core.model.events import Event
+from aof.core.model.events import SUPERSEDED, Event, as_written
 from aof.documents.projection import Facts
 from aof.documents.worklog.forms import NONE, quick_line
 
-TYPES: Final = ("task.attempt.", "task.completed", "delegation.requested", "handoff.initiated")
+TYPES: Final = ("task.attempt.", "task.completed", "delegation.requested", "handoff.initiated", SUPERSEDED)
 CLAIMED, COMPLETED, HANDED_BACK, HANDED = "claimed", "completed", "handed back", "handed over"
 _TITLE: Final = 80
 
 
 def line(event: Event, facts: Facts) -> str | None:
     """The line that an event leaves in the WORKLOG; None for most of them."""
+    event = as_written(event)  # it was written in its clone, and a merge takes no line away
     if event.type == "task.attempt.started":
         return _claimed(event, facts)
     if event.type == "task.completed":

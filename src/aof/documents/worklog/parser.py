@@ -72,11 +72,7 @@ class _Reading:
     def __init__(self, lines: Sequence[Line]) -> None:
         self._lines = lines
         self._findings: list[Finding] = []
-        self._heads = [
-            (place, *found)
-            for place, line in enumerate(lines)
-            if line.kind == "text" and (found := markdown.heading(line.text)) is not None and found[0] <= 2  # noqa: PLR2004 - sections
-        ]
+        self._heads = markdown.headings(lines, deepest=2)
 
     def worklog(self) -> Worklog:
         lines = self._lines

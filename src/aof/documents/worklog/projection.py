@@ -52,15 +52,16 @@ class WorklogFile:
     def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
         """The whole file, with what is missing at its end written first."""
         before, wanted, known = files.text(PATH), list(fresh), True
+        said = EntryTexts(facts)
         if past is not None:
             events = chain(reversed(fresh), past.events)
             latest = list(islice(events, _LATEST))
-            before = _without_part(before, latest, facts)
-            wanted = _missing(before, files, chain(latest, events), facts)
+            before = _without_part(before, latest, said)
+            wanted = _missing(before, files, chain(latest, events), said)
             known = past.applied
-        if not before and not any(_writes(event, facts) for event in wanted):
+        if not before and not any(_writes(event, said) for event in wanted):
             return Rewritten({})
-        change = _Change(self._policy, before, files, facts)
+        change = _Change(self._policy, before, files, facts, said)
         first = fresh[0].seq if fresh else 0
         for event in wanted:
             change.apply(event, pinned=past is None or not known or event.seq >= first > 0)
@@ -94,21 +95,36 @@ def entry_text(event: Event, facts: Facts) -> str | None:
     return event.payload["text"] if event.type == ENTRY else automatic.line(event, facts)
 
 
+class EntryTexts:
+    """The entries of events, each made once: the title that one shows is read from the task's file."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._known: dict[int, str | None] = {}
+
+    def of(self, event: Event) -> str | None:
+        """The entry that an event leaves; None for most of them."""
+        if event.seq not in self._known:
+            self._known[event.seq] = entry_text(event, self._facts)
+        return self._known[event.seq]
+
+
 def _needs_whole(event: Event) -> bool:
     changes = event.type in (STATUS, COMPACTED, RESTORED) or (event.type == ENTRY and "decision" in event.payload)
     return changes or automatic.agent_of(event) is not None
 
 
-def _writes(event: Event, facts: Facts) -> bool:
-    return event.type.startswith(_OWN) or entry_text(event, facts) is not None
+def _writes(event: Event, texts: EntryTexts) -> bool:
+    return event.type.startswith(_OWN) or texts.of(event) is not None
 
 
 class _Change:
     """A file that is being changed: lines in its middle at once, entries at its end together."""
 
-    def __init__(self, policy: Policy, text: str, files: Files, facts: Facts) -> None:
+    def __init__(self, policy: Policy, text: str, files: Files, facts: Facts, entries: EntryTexts) -> None:
         self._policy = policy
         self._facts = facts
+        self._entries = entries
         self._archive = files.text
         self._texts: dict[str, str] = {}
         self._text = text or renderer.new(policy.project)
@@ -140,7 +156,7 @@ class _Change:
         elif event.type == RESTORED:
             self._settle()
             self._text = restored(self._text, event.payload["entries"])
-        said = entry_text(event, self._facts)
+        said = self._entries.of(event)
         if said is not None:
             self._appender.add(said, event.timestamp[:10])
             if decision := event.payload.get("decision") if event.type == ENTRY else None:
@@ -199,13 +215,15 @@ def active(policy: Policy) -> tuple[str, ...]:
     return tuple(agent.id for agent in policy.org.agents if agent.active) if policy.org is not None else ()
 
 
-def _without_part(text: str, latest: Sequence[Event], facts: Facts) -> str:
+def _without_part(text: str, latest: Sequence[Event], texts: EntryTexts) -> str:
     """The file without the beginning of an entry that a dead writer or a power cut has left at its end."""
+    if not text:
+        return text
     known, lines = parse(text), markdown.split(text)
     last = known.entries[-1].line if known.entries else len(lines) + 1
     tail = markdown.unix("".join(lines[last - 1 :])).rstrip("\n")
     for event in latest:
-        said = entry_text(event, facts)
+        said = texts.of(event)
         if said is not None and tail and tail != said and said.startswith(tail):
             return "".join(lines[: last - 1])
     if lines and not text.endswith("\n") and "## Session ".startswith(lines[-1][: len("## Session ")]):
@@ -213,17 +231,18 @@ def _without_part(text: str, latest: Sequence[Event], facts: Facts) -> str:
     return text
 
 
-def _missing(text: str, files: Files, events: Iterable[Event], facts: Facts) -> list[Event]:
+def _missing(text: str, files: Files, events: Iterable[Event], texts: EntryTexts) -> list[Event]:
     """The last events whose entries stand neither in the file nor in the archive.
 
     Whatever stands before an entry that is found was there once, and is left as people have made it.
     """
-    found = Counter(entry.anchor for entry in parse(text).entries)
-    archived = parse(files.text(ARCHIVE)).entries if any(past_row for past_row in parse(text).archived) else ()
+    known = parse(text)
+    found = Counter(entry.anchor for entry in known.entries)
+    archived = parse(files.text(ARCHIVE)).entries if known.archived else ()
     found.update(entry.anchor for entry in archived)
     recent: list[tuple[Event, Entry | None]] = []
     minute = ""
-    for event, entry in _with_entries(events, facts):
+    for event, entry in _with_entries(events, texts):
         if minute and event.timestamp[:16] < minute:
             break
         recent.append((event, entry))
@@ -238,7 +257,7 @@ def _missing(text: str, files: Files, events: Iterable[Event], facts: Facts) -> 
     return [event for event, _ in recent[last + 1 :]]
 
 
-def _with_entries(events: Iterable[Event], facts: Facts) -> Iterator[tuple[Event, Entry | None]]:
+def _with_entries(events: Iterable[Event], texts: EntryTexts) -> Iterator[tuple[Event, Entry | None]]:
     for event in events:
-        said: Any = entry_text(event, facts)
+        said: Any = texts.of(event)
         yield event, None if said is None else parse_entry(said, event.timestamp[:10])

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from aof.core.evolve import handoff as handing
-from aof.core.evolve.run import RUN_EVENTS, evolve_result, evolve_run
+from aof.core.evolve.run import RUN_EVENTS, evolve_result, evolve_run, result_of
 from aof.core.evolve.task import evolve
 from aof.core.handoffs import artifacts
-from aof.core.model.events import Event, about_handoff, is_remark
+from aof.core.model.events import SUPERSEDED, Event, about_handoff, is_remark
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.run import Run, RunResult
 from aof.core.model.task import Task
@@ -18,15 +18,28 @@ from aof.core.model.task import Task
 class Folded:
     """What the log says of one task.
 
-    `attached` are files that events put among the task's own, and `attachments` what they have ever been.
+    `attached` are files that events put among the task's own, and `attachments` what they have ever been. `late` are
+    results that a merge has superseded, of runs that are not over yet.
     """
 
-    __slots__ = ("attached", "attachments", "digests", "folders", "handoffs", "last_files", "results", "runs", "task")
+    __slots__ = (
+        "attached",
+        "attachments",
+        "digests",
+        "folders",
+        "handoffs",
+        "last_files",
+        "late",
+        "results",
+        "runs",
+        "task",
+    )
 
     def __init__(self) -> None:
         self.task: Task | None = None
         self.runs: list[Run] = []
         self.results: dict[str, RunResult] = {}
+        self.late: dict[str, RunResult] = {}
         self.last_files: dict[str, str] = {}
         self.digests: dict[str, int] = {}
         self.folders: dict[int, str] = {}
@@ -40,6 +53,7 @@ class Folded:
         other.task, other.runs, other.results = self.task, [*self.runs], {**self.results}
         other.last_files, other.digests, other.folders = self.last_files, {**self.digests}, {**self.folders}
         other.handoffs, other.attached = {**self.handoffs}, {**self.attached}
+        other.late = {**self.late}
         other.attachments = {*self.attachments}
         return other
 
@@ -56,6 +70,8 @@ class Folded:
         if event.type not in RUN_EVENTS:
             if about_handoff(event):
                 self._hand_off(event)
+            elif event.type == SUPERSEDED:
+                self._supersede(event)
             return
         if event.type == "task.attempt.started":
             started = evolve_run(None, event)
@@ -66,9 +82,37 @@ class Folded:
             changed = evolve_run(self.runs[number], event)
             assert changed is not None
             self.runs[number] = changed
+            self._keep_late(changed)
         result = evolve_result(None, event)
         if result is not None:
             self.results[result.run_id] = result
+
+    def _supersede(self, event: Event) -> None:
+        """A run of another clone is kept before those that stand: the last one is always the current one."""
+        was = event.payload["was"]
+        if was == "task.attempt.started":
+            run = evolve_run(None, event)
+            assert run is not None
+            last = next((place for place, one in enumerate(self.runs) if self._stands_last(one, run)), len(self.runs))
+            self.runs.insert(last, run)
+            return
+        number = self._numbered(event.run_id)
+        known = self.runs[number] if number >= 0 else None
+        if known is None:
+            return
+        self.runs[number] = evolve_run(known, event) or known
+        if was == "task.completed":
+            self.late[known.run_id] = result_of(event)
+            self._keep_late(known)
+
+    def _keep_late(self, run: Run) -> None:
+        """What a run reported in another clone counts as its result once it is over, and never ends it."""
+        if run.status != "running" and run.run_id in self.late:
+            self.results.setdefault(run.run_id, self.late.pop(run.run_id))
+
+    def _stands_last(self, one: Run, superseded: Run) -> bool:
+        """Whether it is the current run of the hop, or of the task, that a superseded one belongs to."""
+        return one.hop == superseded.hop and one.status != "superseded" and one is self.by_hop()[one.hop][-1]
 
     def _numbered(self, run_id: str | None) -> int:
         """Hops run in parallel: the last run is not always the one that is meant."""

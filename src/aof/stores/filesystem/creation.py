@@ -8,7 +8,9 @@ from contextlib import suppress
 from aof.stores.filesystem.integrity import waited
 from aof.stores.filesystem.io.disk import Disk, shared_with
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
-from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.claims import Claims
+from aof.stores.filesystem.log.line_end import GENESIS
+from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.recovery import journal
 from aof.stores.filesystem.working_copy import git_files
 
@@ -31,5 +33,6 @@ def create(root: str, disk: Disk, *, shared: bool) -> bool:
         table = waited.Waited(Paths(root).waited, disk)
         table.rebuild(())
         table.close()
+        Claims(Paths(root), disk).note("", GENESIS)
         journal.save_checkpoint(Paths(root), disk, journal.boot_id(), Position())
     return fresh

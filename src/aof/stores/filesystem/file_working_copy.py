@@ -6,23 +6,28 @@ Keeps the contract of `ports.working_copy.WorkingCopy`. Must not judge an edit; 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 from aof.core.errors.base import InvalidInput
-from aof.core.model.task import Task
-from aof.core.tasks.manual_edit import BIRTHPLACES
-from aof.ports.store import Scope
-from aof.ports.working_copy import Checkup
+from aof.core.tasks import manual_edit
+from aof.ports import store as ports
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, seen
 from aof.stores.filesystem.io.system import clearly
-from aof.stores.filesystem.log.reader import Position
-from aof.stores.filesystem.working_copy import new_file
-from aof.stores.filesystem.working_copy.changes import examine
-from aof.stores.filesystem.working_copy.scan import scan
+from aof.stores.filesystem.log import verification
+from aof.stores.filesystem.log.position import Position
+from aof.stores.filesystem.records import task_templates
+from aof.stores.filesystem.working_copy import changes, new_file, scan
+from aof.stores.filesystem.working_copy.status import Fingerprints, changed_at
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.core.engine.merge.model import Report as MergeReport
+    from aof.core.model.task import Task
+    from aof.ports.working_copy import Checkup
     from aof.stores.filesystem.store import FilesystemStore
 
 _AT_ONCE = 2_000
@@ -34,19 +39,45 @@ class FileWorkingCopy:
     def __init__(self, store: FilesystemStore, now: Callable[[], int]) -> None:
         self._store = store
         self._now = now
+        self._fingerprints = Fingerprints()
         self.root = store.paths.root
+
+    @cached_property
+    def _verification(self) -> verification.ChainVerification:
+        return verification.ChainVerification(self._store.reader)
 
     def file_status(self, task: Task) -> str | None:
         """Whether somebody changed the task's file and nobody has imported that yet, or it cannot be read."""
         return self._store.file_status(task.id, folder_of(task))
 
-    def modified_tasks(self) -> Iterator[str]:
-        """The tasks whose files are not what the log wrote; the log is read once for many of them."""
+    def odd_files(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """Those whose files differ from what the log wrote; a file that nobody has touched since is not read again."""
+        day, _ = self._store.reader.end()
+        latest = changed_at(self._store.paths.log(day)) if day else 0
+        return self._fingerprints.differing(tasks, self._path_of, self.file_status, latest)
+
+    def _path_of(self, task: Task) -> str:
+        return self._store.paths.task(folder_of(task), task.id)
+
+    def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """New files without an ID as name, relative to the data directory, and the tasks whose files are changed."""
         self._store.stripes.finish_left()
-        return self.preloaded(scan(self._store.paths, self._store.heads).changed)
+        found = scan.scan(self._store.paths, self._store.heads)
+        return tuple(map(self._store.paths.relative, found.nameless)), tuple(found.changed)
+
+    def is_modified(self, task_id: str) -> bool:
+        """Whether the file is not exactly what the manifest says, or lies elsewhere, too."""
+        head = self._store.heads.get(task_id)
+        if head is None or self._store.files.elsewhere(task_id, head.folder):
+            return True
+        try:
+            data = read(self._store.paths.task(head.folder, task_id))
+        except OSError:
+            return True
+        return data is None or not head.matches(data)
 
     def preloaded(self, task_ids: Sequence[str]) -> Iterator[str]:
-        """The same tasks, one by one; their events are read beforehand, for many at once."""
+        """These tasks, one by one; their events are read beforehand, for many at once."""
         store = self._store
         try:
             for start in range(0, len(task_ids), _AT_ONCE):
@@ -58,16 +89,12 @@ class FileWorkingCopy:
         finally:
             store.histories.announce((), Position())
 
-    def untracked_files(self) -> tuple[str, ...]:
-        """New files without an ID as name, relative to the data directory."""
-        return tuple(map(self._store.paths.relative, scan(self._store.paths, self._store.heads).nameless))
-
     def adopt(self, path: str, now: int) -> str:
         """Give a new file an ID; what could not become a task keeps its name."""
         store = self._store
         whole = f"{store.paths.root}/{path}"
         folder = os.path.basename(os.path.dirname(whole))
-        if folder not in BIRTHPLACES:
+        if folder not in manual_edit.BIRTHPLACES:
             raise InvalidInput(f"a new task cannot begin in {folder}/", "put the file into backlog/ or ready/")
         try:
             data = read(whole) or b""
@@ -84,8 +111,8 @@ class FileWorkingCopy:
         """Keep a file that cannot be imported under another name, and restore the log's version in its place."""
         store = self._store
         kept: list[str] = []
-        with store.unit(Scope(write=frozenset({task_id}))):
-            examined = examine(store.paths, store.files, store.histories.of(task_id), task_id)
+        with store.unit(ports.Scope(write=frozenset({task_id}))):
+            examined = changes.examine(store.paths, store.files, store.histories.of(task_id), task_id)
             if examined.folded.task is None or (examined.problem is None and examined.edit is None):
                 return ()
             for folder in store.files.present(task_id):
@@ -114,6 +141,16 @@ class FileWorkingCopy:
         with clearly("repair everything"):
             diagnosis.repair(self._store, self._now())
 
+    def tips(self) -> int:
+        """How many histories there are that nobody has brought together."""
+        with clearly("read the log"):
+            return self._store.reader.tips()
+
+    def merge(self, *, dry_run: bool) -> MergeReport | None:
+        """Bring all histories together."""
+        with clearly("merge histories"):
+            return self._store.merger.merge(dry_run=dry_run)
+
     def rebuild_index(self) -> None:
         """Discard the index and rebuild it."""
         self._store.index.rebuild()
@@ -124,20 +161,20 @@ class FileWorkingCopy:
 
     def templates(self) -> tuple[str, ...]:
         """The names of the templates for new tasks."""
-        from aof.stores.filesystem.records import task_templates
-
         return task_templates.names(self._store.paths.root)
 
     def template(self, name: str) -> tuple[dict[str, Any], str] | None:
         """The keys and the text of a template."""
-        from aof.stores.filesystem.records import task_templates
-
         return task_templates.load(self._store.paths.root, name)
 
     def watched(self) -> tuple[str, tuple[str, ...]]:
         """The folder in which the log grows, and those in which people edit tasks."""
         folders = (folder for _, folder in self._store.paths.folders if "/archive" not in folder)
         return self._store.paths.events, tuple(folders)
+
+    def verified(self, most: int | None = None) -> int:
+        """How far the log's chain of hashes holds."""
+        return self._verification.go_on(most)
 
     def log_end(self) -> object:
         """The end of the log's last file."""

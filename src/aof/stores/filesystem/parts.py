@@ -18,7 +18,8 @@ from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
-from aof.stores.filesystem.log import reader, writer
+from aof.stores.filesystem.log import claims, reader, writer
+from aof.stores.filesystem.log.lane_names import LaneNames
 from aof.stores.filesystem.log.reader import Reader
 from aof.stores.filesystem.recovery.journal import Journal
 from aof.stores.filesystem.working_copy.manifest import Manifest
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.integrity.guard import Revs
     from aof.stores.filesystem.io.disk import Modes
     from aof.stores.filesystem.log.writer import Log
+    from aof.stores.filesystem.working_copy.clone import Clone
     from aof.stores.filesystem.working_copy.files import TaskFiles
 
+AWAY_MS = 24 * 3_600_000  # how long a run of another clone counts as alive without a sign of life
 _TRIES = 50
 
 
@@ -53,6 +56,7 @@ class Parts:
         disk: Disk,
         boot: str,
         modes: Modes | None = None,
+        away_ms: int = AWAY_MS,
     ) -> None:
         self.paths = Paths(root)
         self.disk = disk
@@ -60,13 +64,18 @@ class Parts:
         self._clock = clock
         self._boot = boot
         self._durable = durable
+        self._away_ms = away_ms
         self._log: Log | None = None
         self._making = allocate_lock()
         self.locks = Locks(self.paths.locks, clock, lock_timeout, self.renew, disk)
         self.reader = Reader(self.paths, durable=durable, flush=self._flush)
         self.heads = Manifest(self.paths.heads, self.disk)
         self.intents = Journal(self.disk, self.paths.journal)
-        self.waited = Waited(self.paths.waited, self.disk)
+
+    @cached_property
+    def waited(self) -> Waited:
+        """The tasks that others may wait for; a command that neither makes nor ends such a wait does not ask."""
+        return Waited(self.paths.waited, self.disk)
 
     @property
     def log(self) -> writer.Log:
@@ -100,9 +109,26 @@ class Parts:
         return reader.Histories(self.reader)
 
     @cached_property
+    def lane_names(self) -> LaneNames:
+        """Whether other clones have written to the log, and whether histories were ever merged."""
+        return LaneNames(self.paths)
+
+    @cached_property
     def counter(self) -> id_counter.Counter:
         """Gives out the numbers of new tasks."""
-        return id_counter.Counter(self.paths, self.locks, self.disk, self.reader, lambda: self._boot)
+        return id_counter.Counter(
+            self.paths, self.locks, self.disk, self.reader, lambda: self._boot, numbers=self.clone.numbers
+        )
+
+    @cached_property
+    def clone(self) -> Clone:
+        """What tells this clone from others of the same history."""
+        from aof.stores.filesystem.working_copy.clone import Clone
+
+        return Clone(self.locks, self.disk, self._is_root, self.lane_names, self._away_ms)
+
+    def _is_root(self) -> bool:
+        return self.lane_names.none() or claims.Claims(self.paths, self.disk).is_root()
 
     @cached_property
     def documents(self) -> Documents:
@@ -143,6 +169,8 @@ class Parts:
             self.make_folders()
         self.heads.reopen()
         self.intents.reopen()
+        if "clone" in self.__dict__:
+            self.clone.forget()
 
     def close(self) -> None:
         """Let go of everything."""
@@ -150,7 +178,8 @@ class Parts:
             self._log.close()
         if "revs" in self.__dict__:
             self.revs.close()
-        self.waited.close()
+        if "waited" in self.__dict__:
+            self.waited.close()
         self.heads.close()
         self.intents.reopen()
         self.locks.close()

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 
 from aof.core.errors.base import AofError
 from aof.core.model import workflow
+from aof.core.model.numbers import Numbers
 from aof.core.model.run import Heartbeat, Run, RunResult, attributed
 from aof.core.model.task import Task
 from aof.stores.filesystem.io import measure
@@ -138,7 +139,11 @@ class RecordQuestions:
         task = self.task(task_id.partition("/")[0])
         if task is None:
             return None
-        return self._store.files.read_run(task_id, "run_heartbeat.json", Heartbeat, archived=task.archived)
+        return self._store.clone.last_sign(self._store.files, task_id, archived=task.archived)
+
+    def numbers(self) -> Numbers:
+        """How this clone numbers what it makes."""
+        return self._store.clone.numbers()
 
     def handoffs(self, task_id: str) -> tuple[Handoff, ...]:
         """The handoffs of the task, from their files, else from the log."""

@@ -18,8 +18,10 @@ from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.ids import run_place
+from aof.core.model.numbers import Numbers
 from aof.core.model.run import OUTPUT_FILES, Heartbeat, Run
 from aof.core.model.task import Task
+from aof.core.runs.attention import AttentionPage, AttentionQuery
 from aof.documents.projection import Projection
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
@@ -32,7 +34,8 @@ from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import digest
 from aof.stores.filesystem.io.system import clearly
 from aof.stores.filesystem.log import reader
-from aof.stores.filesystem.log.reader import Position, Reader
+from aof.stores.filesystem.log.position import Position
+from aof.stores.filesystem.log.reader import Reader
 from aof.stores.filesystem.log.state import State, poisoned
 from aof.stores.filesystem.records import task_templates
 from aof.stores.filesystem.working_copy.files import TaskFiles
@@ -79,6 +82,10 @@ class ReadOnlyUnit(MemoryUnit):
         """Refused."""
         raise self._store.refusal()
 
+    def numbers(self) -> Numbers:
+        """Who may not write counts nothing."""
+        return Numbers()
+
     def beat(self, heartbeat: Heartbeat) -> NoReturn:  # noqa: ARG002 - as below
         """Refused."""
         raise self._store.refusal()
@@ -99,6 +106,10 @@ class ReadOnlyCopy:
         path, mark = written
         return file_status(f"{self.root}/{path}", lambda data: digest(data) == mark)
 
+    def odd_files(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """Those whose files differ from what the log wrote."""
+        return (task for task in tasks if self.file_status(task) is not None)
+
     def templates(self) -> tuple[str, ...]:
         """The names of the templates for new tasks."""
         return task_templates.names(self.root)
@@ -107,11 +118,15 @@ class ReadOnlyCopy:
         """The keys and the text of a template."""
         return task_templates.load(self.root, name)
 
-    def _refused(self, *_: object) -> NoReturn:
+    def tips(self) -> int:
+        """How many histories there are that nobody has brought together."""
+        return 1
+
+    def _refused(self, *_: object, **_named: object) -> NoReturn:
         raise self._store.refusal()
 
-    modified_tasks = untracked_files = diagnose = repair = rebuild_index = checkpoint = watched = log_end = _refused
-    preloaded = adopt = quarantine = _refused
+    changes = is_modified = diagnose = repair = rebuild_index = checkpoint = watched = log_end = _refused
+    preloaded = adopt = quarantine = verified = merge = _refused
 
 
 class ReadOnlyStore(MemoryStore):
@@ -153,10 +168,10 @@ class ReadOnlyStore(MemoryStore):
         """Refused."""
         raise self.refusal()
 
-    def find(self, query: Query) -> Page:
+    def pages(self, queries: Iterable[Query]) -> tuple[Page, ...]:
         """Answer from what the log tells."""
         self._caught_up()
-        return super().find(query)
+        return super().pages(queries)
 
     def rows(self, query: Query) -> Rows:
         """The same as a list."""
@@ -172,6 +187,11 @@ class ReadOnlyStore(MemoryStore):
         self._caught_up()
         return super().ids(part)
 
+    def aliases(self) -> dict[str, tuple[str, ...]]:
+        """The IDs that tasks had elsewhere."""
+        self._caught_up()
+        return super().aliases()
+
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
         self._caught_up()
@@ -181,6 +201,11 @@ class ReadOnlyStore(MemoryStore):
         """These tasks, without their bodies."""
         self._caught_up()
         return super().records(task_ids)
+
+    def attention(self, query: AttentionQuery) -> AttentionPage:
+        """What needs a person, oldest first."""
+        self._caught_up()
+        return super().attention(query)
 
     def locking(self) -> tuple[Task, ...]:
         """The running tasks that hold locks on files."""

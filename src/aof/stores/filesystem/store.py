@@ -27,7 +27,7 @@ from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, read, read_seen, seen
 from aof.stores.filesystem.io.system import clearly
 from aof.stores.filesystem.log import reader
-from aof.stores.filesystem.parts import Parts
+from aof.stores.filesystem.parts import AWAY_MS, Parts
 from aof.stores.filesystem.recovery import journal, power_cut
 from aof.stores.filesystem.recovery.journal import Opening
 from aof.stores.filesystem.working_copy import changes, git_files, markdown
@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.audit.files import FilesystemAudit
     from aof.stores.filesystem.index.index import Index
     from aof.stores.filesystem.loaded_task import Loaded
-    from aof.stores.filesystem.records.handoffs import Handoffs
+    from aof.stores.filesystem.merge.merger import Merger
+    from aof.stores.filesystem.records.handoffs import HandoffRecords
     from aof.stores.filesystem.recovery.redo import Redo
     from aof.stores.filesystem.unit import FilesystemUnit
     from aof.stores.filesystem.working_copy.changes import Examined
@@ -66,6 +67,7 @@ class FilesystemStore(Parts, IndexReadModel):
         boot_id: Callable[[], str] = journal.boot_id,
         doctor: bool = False,
         shared: bool = False,
+        away_ms: int = AWAY_MS,
     ) -> None:
         super().__init__(
             os.path.abspath(root),
@@ -75,11 +77,13 @@ class FilesystemStore(Parts, IndexReadModel):
             disk=disk or Disk(),
             boot=boot_id(),
             modes=shared_with(group=True) if shared else None,
+            away_ms=away_ms,
         )
         if not os.path.isdir(f"{self.paths.root}/{'tasks' if doctor else 'events'}"):
             raise NoDataDirectory(f"{root} is not a data directory", "make one with 'aof init'")
         self.shared = shared
         self._attributes_kept = False
+        self.apart = False  # a commit found several tips, which are merged before it is tried again
         self.repairs = not doctor  # a plain doctor repairs nothing
         self.doubted: set[str] = set()  # tasks whose files and heads are behind the log, as a commit has found
         self.stripes = Stripes(self)
@@ -88,7 +92,7 @@ class FilesystemStore(Parts, IndexReadModel):
         self.damage: LogDamaged | None = None
         try:
             with clearly("open the data directory"):
-                self._opening.open()
+                self._open()
         except LogDamaged as damage:
             self.damage = line_endings.explained(self.paths, damage)
             if not doctor:
@@ -97,6 +101,14 @@ class FilesystemStore(Parts, IndexReadModel):
         except BaseException:
             self.close()
             raise
+
+    def _open(self) -> None:
+        try:
+            self._opening.open()
+        except LogDamaged:
+            if not self.merger.untangle():
+                raise
+            self._opening.open()
 
     @property
     def index(self) -> Index:
@@ -110,11 +122,11 @@ class FilesystemStore(Parts, IndexReadModel):
         return self._index
 
     @cached_property
-    def handed(self) -> Handoffs:
+    def handed(self) -> HandoffRecords:
         """Keeps the records of handoffs, and the files that come with them."""
-        from aof.stores.filesystem.records.handoffs import Handoffs
+        from aof.stores.filesystem.records.handoffs import HandoffRecords
 
-        return Handoffs(self.paths, self.disk, self.folded)
+        return HandoffRecords(self.paths, self.disk, self.folded)
 
     @cached_property
     def redo(self) -> Redo:
@@ -129,6 +141,13 @@ class FilesystemStore(Parts, IndexReadModel):
         return power_cut.Recovery(
             self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo, waited=self.waited
         )
+
+    @cached_property
+    def merger(self) -> Merger:
+        """Brings the histories of several clones together."""
+        from aof.stores.filesystem.merge.merger import Merger
+
+        return Merger(self)
 
     @staticmethod
     def create(root: str, disk: Disk | None = None, *, shared: bool = False) -> bool:
@@ -157,6 +176,10 @@ class FilesystemStore(Parts, IndexReadModel):
         if self._log is not None and self._log.replaced:
             with clearly("read another log"):
                 takeover.start_over(self)
+        if self.apart:
+            self.apart = False
+            with clearly("merge histories"):
+                self.merger.before_a_write()
         if self._log is not None:
             self._opening.checkpoint_if_due(self._log.seq)
         return units.FilesystemUnit(self, scope)
@@ -207,6 +230,8 @@ class FilesystemStore(Parts, IndexReadModel):
             return loaded_task.Loaded(found.folded.task, None, None, found)
         if task is None and found.edit is None:
             return loaded_task.Loaded(None)
+        if found.elsewhere and found.edit is None and self.working_copy.tips() > 1:
+            return loaded_task.Loaded(task, None, None, found)  # a merge writes it; until then it is left to git
         if not writable:
             raise ports.ScopeTooNarrow(ports.Scope(write=frozenset({task_id})))
         if found.edit is None:
@@ -269,6 +294,10 @@ class FilesystemStore(Parts, IndexReadModel):
             by_status, found, end = self.index.shown(query)
         return Rows(by_status, tuple(one.row(self.file_status(one.id, one.folder)) for one in found), end)
 
+    def aliases(self) -> dict[str, tuple[str, ...]]:
+        """The IDs that tasks had elsewhere: none where histories were never merged, which costs one look."""
+        return super().aliases() if self.lane_names.merged() else {}
+
     def audit_files(self, project: str) -> FilesystemAudit:
         """The audit records of a project as files."""
         from aof.stores.filesystem.audit.files import FilesystemAudit
@@ -278,7 +307,7 @@ class FilesystemStore(Parts, IndexReadModel):
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life, read without a lock: each file is replaced whole."""
         with clearly("read the heartbeats"):
-            return {task_id: self.files.read_run(task_id, "run_heartbeat.json", runs.Heartbeat) for task_id in task_ids}
+            return {task_id: self.clone.last_sign(self.files, task_id) for task_id in task_ids}
 
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run, oldest first."""
@@ -293,7 +322,8 @@ class FilesystemStore(Parts, IndexReadModel):
             self.files.run_document(f"{folder}/{'' if number == count else f'attempts/{number}/'}run.json", runs.Run)
             for number in range(1, count + 1)
         ]
-        if all(run is not None and run.attempt == number for number, run in enumerate(found, 1)):
+        whole = all(run is not None and run.attempt == number for number, run in enumerate(found, 1))
+        if whole and not self.files.has_superseded(folder):
             return tuple(run for run in found if run is not None)
         return tuple(self.folded(task_id).runs)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import compress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -27,14 +28,14 @@ from aof.core.model.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base.drafts import numbered
 from aof.stores.filesystem.integrity import line_endings
-from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken
+from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken, TipsApart
 from aof.stores.filesystem.io.locks import HeldLock, stripe
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.io.read import digest, seen
 from aof.stores.filesystem.io.system import failed
 from aof.stores.filesystem.loaded_task import Change, Loaded
 from aof.stores.filesystem.log import chain
-from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.questions import DocumentQuestions, IndexQuestions, RecordQuestions
 from aof.stores.filesystem.records import hop_runs
 from aof.stores.filesystem.working_copy import markdown
@@ -62,10 +63,18 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
     def __enter__(self) -> Self:
         self._store.disk.begin()
         try:
-            self._held = self._store.stripes.take(self._scope)
+            self._held = self._take()
         except OSError as error:
             raise failed(error, "lock the tasks") from error
         return self
+
+    def _take(self) -> list[HeldLock]:
+        try:
+            return self._store.stripes.take(self._scope)
+        except LogDamaged:
+            if not self._store.merger.untangle():
+                raise
+        return self._store.stripes.take(self._scope)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -114,6 +123,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
     def beat(self, heartbeat: Heartbeat) -> None:
         """Write a sign of life, neither flushed nor logged."""
         try:
+            heartbeat = self._store.clone.signed(heartbeat)
             first = heartbeat.beat_count == 0
             place = heartbeat.task_id if heartbeat.hop is None else f"{heartbeat.task_id}/hops/{heartbeat.hop}"
             try:
@@ -131,11 +141,12 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int, caller: str | None = None
     ) -> tuple[Event, ...]:
         """Log, then files; all or nothing."""
-        outside = {draft.task_id for draft in drafts if not is_remark(draft)} - self._scope.write
+        changing = [not is_remark(draft) for draft in drafts]
+        outside = {draft.task_id for draft in compress(drafts, changing)} - self._scope.write
         if outside:
             raise ScopeTooNarrow(Scope(write=frozenset(outside)))
         events = numbered(drafts, actor=actor, agent=agent, timestamp=iso(now), last=_UNWRITTEN, caller=caller)
-        changes = self._evolve(events)
+        changes = self._evolve(compress(events, changing))
         for change in changes.values():
             self._prepare(change)
         self._refuse_links(changes)
@@ -147,6 +158,15 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
             sealed, behind = self._append(events, changes, day(now))
         except CommitUnknown:
             raise
+        except LogDamaged:
+            self._clear(stripes)
+            if not self._store.merger.untangle():
+                raise
+            raise ScopeTooNarrow(self._scope) from None
+        except TipsApart:
+            self._clear(stripes)
+            self._store.apart = True
+            raise ScopeTooNarrow(self._scope) from None
         except (LogReplaced, Overtaken) as other:
             self._clear(stripes)
             # begin again, with what the log says; the files of a task that it knows more about are put right
@@ -191,11 +211,9 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
                 for place in change.handed.attached:
                     store.disk.prove(f"{own}/{place}".rpartition("/")[0])
 
-    def _evolve(self, events: list[Event]) -> dict[str, Change]:
+    def _evolve(self, events: Iterable[Event]) -> dict[str, Change]:
         changes: dict[str, Change] = {}
         for event in events:
-            if is_remark(event):
-                continue
             change = changes.get(event.task_id)
             if change is None:
                 before = self._load(event.task_id)

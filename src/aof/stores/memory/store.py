@@ -5,6 +5,7 @@ One lock keeps units apart. Must not know any rule about tasks.
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,11 +22,14 @@ from aof.core.model.run import Heartbeat, Run
 from aof.core.model.task import Task
 from aof.core.model.times import day
 from aof.core.org.health import agent_health as health
+from aof.core.runs import attention
+from aof.core.runs.chronicle import FlowFacts, SpanPage, SpanQuery
 from aof.ports.audit import AuditFiles, AuditQuery
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
 from aof.ports.store import Page, Scope
 from aof.ports.working_copy import WorkingCopy
+from aof.stores.base import chronicle
 from aof.stores.base.selection import page, select
 from aof.stores.memory.unit import MemoryState, MemoryUnit, copied
 
@@ -40,6 +44,8 @@ class MemoryStore:
         self._timeout = lock_timeout
         self._kept = MemoryState()
         self._day, self._number = "", 0
+        self._told: sqlite3.Connection | None = None
+        self._told_to = 0
 
     @property
     def working_copy(self) -> WorkingCopy | None:
@@ -74,8 +80,15 @@ class MemoryStore:
 
     def find(self, query: Query) -> Page:
         """Answer from the records themselves."""
+        return self.pages((query,))[0]
+
+    def pages(self, queries: Iterable[Query]) -> tuple[Page, ...]:
+        """The same for several queries at once."""
         with self._kept.lock:
-            chosen = select(query, self._kept.tasks())
+            return tuple(map(self._page, queries))
+
+    def _page(self, query: Query) -> Page:
+        chosen = select(query, self._kept.tasks())
         kept, end = page(query, chosen)
         by_status: dict[str, int] = dict(Counter(task.status for task in (chosen if query.counted else kept)))
         shown = (msgspec.structs.replace(task, body="", layout=None) for task in kept)
@@ -91,6 +104,16 @@ class MemoryStore:
         """The IDs that a short form could stand for."""
         return tuple(matches(part, self._kept.where(lambda _task: True)))
 
+    def aliases(self) -> dict[str, tuple[str, ...]]:
+        """The IDs that tasks had elsewhere."""
+        with self._kept.lock:
+            renumbered = [task for task in self._kept.tasks().values() if task.aliases]
+        found: dict[str, tuple[str, ...]] = {}
+        for task in sorted(renumbered, key=lambda task: split_task_id(task.id)):
+            for old in task.aliases:
+                found[old] = (*found.get(old, ()), task.id)
+        return found
+
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
         with self._kept.lock:
@@ -102,6 +125,37 @@ class MemoryStore:
         with self._kept.lock:
             found = [task for one in task_ids if (task := self._kept.one(one).task) is not None]
         return tuple(copied(msgspec.structs.replace(task, body="", layout=None)) for task in found)
+
+    def attention(self, query: attention.AttentionQuery) -> attention.AttentionPage:
+        """What needs a person, from the records themselves."""
+        with self._kept.lock:
+            every = [one for task in self._kept.tasks().values() for one in attention.attention_of(task)]
+        return attention.selected(query, every)
+
+    def _chronicle(self) -> sqlite3.Connection:
+        """What the log tells over time; it follows the log from the first question on."""
+        if self._told is None:
+            self._told = sqlite3.connect(":memory:", check_same_thread=False)
+            self._told.executescript(chronicle.TABLES)
+        fresh = list(self.events(self._told_to))
+        chronicle.add(self._told, fresh)
+        self._told_to = fresh[-1].seq if fresh else self._told_to
+        return self._told
+
+    def last_seen(self) -> dict[str, str]:
+        """When the log tells last of each name."""
+        with self._kept.lock:
+            return chronicle.last_seen(self._chronicle())
+
+    def run_spans(self, query: SpanQuery) -> SpanPage:
+        """A page of runs, the last one first."""
+        with self._kept.lock:
+            return chronicle.run_spans(self._chronicle(), query)
+
+    def flow_facts(self, since: str) -> FlowFacts:
+        """What moved, was finished and was run."""
+        with self._kept.lock:
+            return chronicle.flow_facts(self._chronicle(), since)
 
     def audited(self, query: AuditQuery) -> tuple[audit.AuditRecord, ...]:
         """The audit records that match, from the log itself."""

@@ -16,6 +16,7 @@ from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, Event, is_remark
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.ids import run_place, split_task_id
+from aof.core.model.numbers import Numbers
 from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.core.model.task import FileLock, Task
 from aof.core.model.times import iso
@@ -105,6 +106,10 @@ class MemoryUnit:
     def heartbeat(self, task_id: str) -> Heartbeat | None:
         """That run's last sign of life."""
         return copied(self._kept.heartbeats.get(task_id))
+
+    def numbers(self) -> Numbers:
+        """There is no other clone."""
+        return Numbers()
 
     def handoffs(self, task_id: str) -> tuple[Handoff, ...]:
         """The handoffs of the task."""

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from aof.core.errors.base import AofError, Conflict, InvalidInput, PayloadTooLarge
-from aof.entrypoints.bootstrap import export_data_dir, import_data_dir, init_data_dir, open_fabric
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.entrypoints.upkeep import export_data_dir, import_data_dir
 from aof.stores.filesystem.archive import entries as archives
 from aof.stores.filesystem.archive.transfer import unpack
 from aof.stores.filesystem.io.disk import Disk

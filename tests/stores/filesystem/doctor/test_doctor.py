@@ -37,6 +37,7 @@ TESTED = (
     "stores/filesystem/integrity/test_log_damage.py",
     "faults/test_leftovers.py",
     "app/handoffs/test_delegation.py",
+    "e2e/test_clone_merges.py",
 )
 """Where each problem that doctor knows is made to happen."""
 

@@ -15,7 +15,8 @@ import pytest
 from aof.core.errors.base import AofError
 from aof.core.errors.storage import LogDamaged
 from aof.core.model.events import Event
-from aof.entrypoints.bootstrap import diagnose, init_data_dir, open_fabric
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.entrypoints.upkeep import diagnose
 from aof.stores.filesystem.log.reader import Reader
 from tests.support.desk import Desk
 from tests.support.diagnosis import DONE, GONE, LAID_OUT, RUNNING, WAITING, codes, diagnosed, heals

@@ -13,7 +13,7 @@ import pytest
 
 from aof.core.errors.base import AofError
 from aof.core.model.events import Event
-from aof.entrypoints.bootstrap import diagnose
+from aof.entrypoints.upkeep import diagnose
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.line_end import GENESIS
 from aof.testing import FakeClock

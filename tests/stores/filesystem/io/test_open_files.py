@@ -13,7 +13,8 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
-from aof.entrypoints.bootstrap import diagnose, init_data_dir, open_fabric
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.entrypoints.upkeep import diagnose
 from aof.stores.filesystem.log.writer import Log
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.log_bench import MONDAY, TUESDAY, Bench, commit_of

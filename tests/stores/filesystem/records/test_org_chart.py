@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from aof.core.errors.org import UnusableOrgChart
-from aof.entrypoints.bootstrap import diagnose, init_data_dir, open_fabric
+from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.entrypoints.upkeep import diagnose
 from aof.ports.org import OrgReport
 from aof.stores.filesystem.records.org_chart import LIMIT, OrgFile
 from tests.support.processes import together

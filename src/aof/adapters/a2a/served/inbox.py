@@ -32,6 +32,7 @@ from aof.core.evolve.work_log import description
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.task import Task
+from aof.core.workflows.questions import ANSWER
 
 _TITLE: Final = 120  # characters of the first line
 _ANSWER: Final = 10_000  # characters of an answer to a question, which the task's frontmatter holds
@@ -51,10 +52,17 @@ class PeerInbox:
         text = _text(message, files)
         key = f"a2a-{hexdigest(f'{caller.actor} {message.message_id}'.encode())[:40]}"
         if not message.task_id:
-            return self._attached(self._create(message, text, caller, key), files, caller)
+            task_id = self._create(message, text, caller, key, draft=bool(files))
+            self._attach(task_id, files, caller)
+            if files:
+                self._release(task_id, caller, key)
+            return task_id
         task = self.own(message.task_id, caller)
         check_room(self._fabric, task, files)
-        return self._attached(self._answer(task, message, text, caller, key), files, caller)
+        known = self._check_answer(task, message, text, key)
+        self._attach(task.id, files, caller)
+        self._answer(task, message, text, caller, key, known=known)
+        return task.id
 
     def own(self, task_id: str, caller: Caller) -> Task:
         """The task, if this caller has given it to us; anybody else's is not there."""
@@ -74,7 +82,8 @@ class PeerInbox:
         if task.cancel is None:
             self._do("cancel", _for_own(caller), taskId=task.id, reason=f"cancelled by {caller.actor} over A2A")
 
-    def _create(self, message: Message, text: str, caller: Caller, key: str) -> str:
+    def _create(self, message: Message, text: str, caller: Caller, key: str, *, draft: bool) -> str:
+        """A task whose files are still to be written is a draft: nobody begins it before they are there."""
         wishes = _wishes(message)
         origin = {"messageId": message.message_id}
         if message.context_id:
@@ -85,22 +94,28 @@ class PeerInbox:
             **wishes | {"tags": [ORIGIN, *wishes.get("tags", ())]},
             title=_title(text),
             brief=text,
-            metadata={ORIGIN: origin},
+            metadata={ORIGIN: origin} | ({"draft": True} if draft else {}),
             key=key,
         )
         return str(made.task_id)
 
-    def _attached(self, task_id: str, files: tuple[Attachment, ...], caller: Caller) -> str:
+    def _release(self, task_id: str, caller: Caller, key: str) -> None:
+        """Let the task be begun, once; whoever makes a draft of it later is right."""
+        if self._fabric.get(task_id).metadata.get("draft"):
+            self._do("edit", caller, taskId=task_id, metadata={"draft": None}, key=f"{key}-files")
+        if self._fabric.get(task_id).status == "backlog":
+            self._do("update", _for_own(caller), taskId=task_id, status="ready", key=f"{key}-ready")
+
+    def _attach(self, task_id: str, files: tuple[Attachment, ...], caller: Caller) -> None:
         """Keep the files, and refer to them with their digests. A message that comes again finds all of it done."""
         if files and self._fabric.get(task_id).status not in FINISHED:
             save(self._fabric, task_id, files)
             for one in files:
                 reason = f"sent by {caller.actor} over A2A"
                 self._do("link", caller, taskId=task_id, kind="consumed_artifact", target=one.path, reason=reason)
-        return task_id
 
-    def _answer(self, task: Task, message: Message, text: str, caller: Caller, key: str) -> str:
-        """What the peer adds to a task stands in its description, where the next run reads it."""
+    def _check_answer(self, task: Task, message: Message, text: str, key: str) -> bool:
+        """Whether the answer is known already; raises where the task cannot take it."""
         if message.context_id and message.context_id != context_of(task):
             raise InvalidParamsError(f"{task.id} belongs to the context {context_of(task)!r}")
         known = any(one.value == key for one in task.requests)
@@ -108,14 +123,20 @@ class PeerInbox:
             raise UnsupportedOperationError(f"{task.id} has ended: {task.status}; send a message without a task ID")
         if len(text) > _ANSWER:
             raise InvalidParamsError(f"the message has {len(text):,} characters, the limit is {_ANSWER:,}")
+        return known
+
+    def _answer(self, task: Task, message: Message, text: str, caller: Caller, key: str, *, known: bool) -> None:
+        """What the peer adds to a task stands in its description, where the next run reads it."""
         if not known:
             said = {"messageId": message.message_id, "text": text}
             whole = f"{description(task.body).rstrip()}\n\n**{caller.actor}:** {text}\n"
             origin = origin_of(task) | {"input": said}
             self._do("edit", caller, taskId=task.id, description=whole, metadata={ORIGIN: origin}, key=key)
-        if task.blocked is not None and task.blocked.kind == "waiting_input":
+        if task.open_questions:
+            question, short = task.open_questions[0].id, text[:ANSWER]
+            self._do("answer", caller, taskId=task.id, question=question, text=short, key=f"{key}-on")
+        elif task.blocked is not None and task.blocked.kind == "waiting_input":
             self._do("unblock", caller, taskId=task.id, key=f"{key}-on")
-        return task.id
 
     def _do(self, name: str, caller: Caller, **given: Any) -> Any:
         operation = BY_NAME[name]

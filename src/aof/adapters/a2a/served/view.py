@@ -130,6 +130,7 @@ _TELLERS: dict[str, Callable[[dict[str, Any]], list[tuple[bool, str | None, str]
     "task.created": _created,
     "task.updated": _updated,
     "task.progress": lambda payload: [(True, None, payload.get("text", ""))],
+    "task.question.asked": lambda payload: [(True, None, payload["question"]["text"])],
     "task.transitioned": _moved,
     "task.completed": lambda payload: [(True, None, payload["result"].get("notes", ""))],
 }

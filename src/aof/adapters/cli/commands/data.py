@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -15,8 +16,9 @@ from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.interrupt import end_on_interrupt
 from aof.adapters.cli.terminal.screen import Screen, ago
 from aof.app.commands.identity import refuse_in_run
+from aof.app.queries import cursors
 from aof.core.errors.base import NotFound
-from aof.core.model.events import Event
+from aof.core.model.events import SUPERSEDED, Event
 from aof.core.model.times import millis
 
 _NEEDS_DOCTOR = 5
@@ -36,21 +38,25 @@ def _native_log(context: Context, values: dict[str, Any]) -> Answer:
     if limit is not None and limit < 0:
         raise UsageError(f"--limit {limit} is less than nothing", "give a number such as 20")
     fabric = context.fabric
+    end = cursors.number_in("log", values["cursor"]) if "cursor" in values else None
     events = [
         event
         for event in fabric.events(after=after, task_id=values.get("task_id"))
-        if kind is None or event.type in (kind, f"task.{kind}")
+        if (kind is None or event.type in (kind, f"task.{kind}")) and (end is None or event.seq < end)
     ]
     if not events and values.get("task_id"):
         fabric.get(values["task_id"])  # a task that is not there is not one without news
+    following = {}
     if limit is not None:
+        if 0 < limit < len(events):
+            following["nextCursor"] = cursors.place_in("log", str(events[-limit].seq))
         events = events[len(events) - limit :] if limit else []
     now = fabric.now()
     if values.get("follow"):
         _follow(context, values, events)
 
     none = "no event matches" if values else "nothing has happened yet"
-    return Answer({"events": events}, lambda screen: _event_lines(screen, events, now, none))
+    return Answer({"events": events} | following, lambda screen: _event_lines(screen, events, now, none))
 
 
 def _event_lines(screen: Screen, events: list[Event], now: int, none: str) -> None:
@@ -75,21 +81,48 @@ def _follow(context: Context, values: dict[str, Any], events: list[Event]) -> No
             context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
 
 
+def _transition(what: dict[str, Any]) -> str:
+    return f"{what['from']} → {what['to']}" + (f" ({what['reason']})" if what.get("reason") else "")
+
+
+def _question(what: dict[str, Any]) -> str:
+    asked = what["question"]
+    return f"{asked['id']} {asked['text']}" if isinstance(asked, dict) else f"{asked} {what['text']}"
+
+
+def _superseded(what: dict[str, Any]) -> str:
+    return f"{what['was']} in another clone" + (f": {what['workLog']}" if what.get("workLog") else "")
+
+
+def _message(what: dict[str, Any]) -> str:
+    told = (what.get(name) for name in ("type", "reason", "detail", "handoffId"))
+    return "  ".join(str(one) for one in told if one)
+
+
+_SUMMARIES: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
+    "task.transitioned": _transition,
+    "task.created": lambda what: str(what["task"]["title"]),
+    "task.commented": lambda what: str(what.get("workLog") or what["text"]),
+    "task.merged": lambda what: "; ".join(what.get("conflicts", ())),
+    SUPERSEDED: _superseded,
+    "protocol.": _message,
+    "delegation.": _message,
+    "task.warning": _message,
+    "task.question.": _question,
+}
+"""How an event reads in a few words, by its type or the beginning of its type."""
+
+
+def _summary(event: Event) -> str:
+    for beginning, summary in _SUMMARIES.items():
+        if event.type.startswith(beginning):
+            return summary(event.payload)
+    return str(event.payload.get("workLog") or ", ".join(event.payload.get("fields", ())))
+
+
 def event_line(screen: Screen, event: Event, now: int) -> None:
     """One event on one line."""
-    what = event.payload
-    said = ""
-    if event.type == "task.transitioned":
-        said = f"{what['from']} → {what['to']}" + (f" ({what['reason']})" if what.get("reason") else "")
-    elif event.type == "task.created":
-        said = what["task"]["title"]
-    elif event.type.startswith(("protocol.", "delegation.", "task.warning")):
-        told = (what.get(name) for name in ("type", "reason", "detail", "handoffId"))
-        said = "  ".join(str(one) for one in told if one)
-    elif "workLog" in what or event.type == "task.commented":
-        said = what.get("workLog") or what["text"]
-    elif "fields" in what:
-        said = ", ".join(what["fields"])
+    said = _summary(event)
     who = f"{event.actor} for {event.agent}" if event.agent else event.actor
     who = f"{who} (by {event.called_by})" if event.called_by else who
     when = ago(millis(event.timestamp), now)
@@ -140,7 +173,7 @@ def doctor(context: Context, values: dict[str, Any]) -> Answer:
     """`aof doctor`."""
     with context.progress("doctor") as progress:
         where, fix = context.options.get("data_dir"), values.get("fix", False)
-        report = context.bootstrap("diagnose")(where, fix=fix, say=progress)
+        report = context.bootstrap("upkeep")().diagnose(where, fix=fix, say=progress)
 
     def text(screen: Screen) -> None:
         for problem in report.healed:
@@ -163,7 +196,7 @@ def _counted(number: int) -> str:
 def reindex(context: Context, _values: dict[str, Any]) -> Answer:
     """`aof reindex`."""
     with context.progress("reindex"):
-        context.bootstrap("rebuild_index")(context.fabric)
+        context.bootstrap("upkeep")().rebuild_index(context.fabric)
     total = context.fabric.status(compact=True).total
     return Answer({"tasks": total}, lambda screen: screen.line(f"{total} tasks indexed"))
 
@@ -190,7 +223,7 @@ def export(context: Context, values: dict[str, Any]) -> Answer:
     """`aof export`."""
     writable_file(values["file"])
     with context.progress("export") as progress:
-        count = context.bootstrap("export_data_dir")(context.options.get("data_dir"), values["file"], progress)
+        count = context.bootstrap("upkeep")().export_data_dir(context.options.get("data_dir"), values["file"], progress)
     data = {"file": values["file"], "files": count}
     return Answer(data, lambda screen: screen.line(f"{count} files written to {values['file']}"))
 
@@ -211,7 +244,7 @@ def import_data(context: Context, values: dict[str, Any]) -> Answer:
     refuse_in_run("import a data directory", os.environ)
     with context.progress("import") as progress:
         where = context.options.get("data_dir")
-        root, count = context.bootstrap("import_data_dir")(where, values["file"], progress)
+        root, count = context.bootstrap("upkeep")().import_data_dir(where, values["file"], progress)
     return Answer({"dataDir": root, "files": count}, lambda screen: screen.line(f"{count} files read into {root}"))
 
 

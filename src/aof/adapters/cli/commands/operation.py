@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from aof.adapters.cli.output import Answer, Context
+from aof.adapters.cli.terminal import supervision
 from aof.adapters.cli.terminal.screen import Screen, complain
 
 
@@ -38,6 +39,19 @@ def _commented(screen: Screen, said: Any) -> None:
     screen.line(f"{said.task_id}  {said.comments} {'comment' if said.comments == 1 else 'comments'}")
 
 
+def _asked(screen: Screen, asked: Any) -> None:
+    if asked.answered:
+        screen.line(f"{asked.task_id}  {asked.question} answered by {asked.answer.by}:")
+        screen.block(asked.answer.text)
+    else:
+        screen.line(f"{asked.task_id}  {asked.question} is open")
+
+
+def _answered(screen: Screen, answered: Any) -> None:
+    told = f"{answered.question} of {answered.asked_by} answered"
+    screen.line(f"{answered.task_id}  {told}  {screen.paint(answered.status, answered.status)}")
+
+
 def _beaten(screen: Screen, beaten: Any) -> None:
     screen.line(f"{beaten.task_id}  alive until {beaten.expires_at}")
 
@@ -61,6 +75,12 @@ def _undone(screen: Screen, undone: Any) -> None:
         screen.line("nothing is left of it")
 
 
+def _merged(screen: Screen, merged: Any) -> None:
+    from aof.adapters.cli.terminal import merge_view
+
+    merge_view.show(screen, merged)
+
+
 def _printed(screen: Screen, printed: Any) -> None:
     screen.block(printed.text)
 
@@ -82,16 +102,32 @@ def _templates(screen: Screen, found: Any) -> None:
         screen.line("no templates yet; write one to templates/NAME.md in the data directory")
 
 
+def _verified(screen: Screen, verified: Any) -> None:
+    rest = f" of {verified.head}" if verified.verified_to < verified.head else ""
+    screen.line(f"the history is verified to event {verified.verified_to}{rest}")
+
+
 _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
+    "agents": supervision.agents,
+    "flow": supervision.flow,
+    "moves": supervision.moves,
+    "neighbourhood": supervision.neighbourhood,
+    "task_at": supervision.moment,
+    "timeline": supervision.timeline,
+    "answer": _answered,
+    "ask": _asked,
     "comment": _commented,
     "create": _created,
     "dep_add": _depends,
     "dep_remove": _depends,
     "edit": _edited,
     "heartbeat": _beaten,
+    "inbox": supervision.inbox,
+    "merge": _merged,
     "output": _printed,
     "progress": _reported,
     "templates": _templates,
     "tick": _ticked,
     "undo": _undone,
+    "verify": _verified,
 }

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Any, TextIO
 
 import msgspec
 
 from aof._support.printable import clean
-from aof.adapters.cli.output import Answer, Context
+from aof.adapters.cli.output import Answer, Context, deliver
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.screen import Screen
 from aof.app.commands.identity import refuse_in_run
+from aof.core.errors.base import Unavailable
+
+_PORT, _ANY_PORT = 8420, 0
 
 
 def up(context: Context, values: dict[str, Any]) -> Answer:
@@ -30,7 +33,7 @@ def notify(context: Context, values: dict[str, Any]) -> Answer:
     if (channel is not None) != (action == "test"):
         raise UsageError("'aof notify test' takes one channel, and no other action does", "aof notify test team")
     root = context.bootstrap("find_data_dir")(context.options.get("data_dir"))
-    delivery, trust = context.bootstrap("deliveries")(), context.bootstrap("trust_file")(root)
+    delivery, trust = context.bootstrap("deliveries")(), context.bootstrap("trusted")().trust_file(root)
     failed = 0
     if action == "test":
         refuse_in_run("send messages to people", os.environ)
@@ -56,3 +59,42 @@ def _channels(screen: Screen, channels: list[dict[str, Any]], sent: str | None) 
     if not channels:
         screen.line("aof.toml declares no channel; docs/howto/get-notified.md says how")
     return None
+
+
+def open_page(context: Context, values: dict[str, Any]) -> Answer:
+    """Print a link to the page that works once, and open it; without a service, be the service until told to stop."""
+    refuse_in_run("open the page", os.environ)
+    pages, data_dir = context.bootstrap("surfaces")().pages(), context.options.get("data_dir")
+    scope, actor = values.get("scope", "admin"), context.fabric.actor
+    opens = not values.get("no_open") and not context.options.get("json") and sys.stdout.isatty()
+
+    def linked(address: str) -> str:
+        url: str = pages.make_link(data_dir, actor, scope, address)
+        return url
+
+    running = pages.served_at(data_dir) if "port" not in values else None
+    if running is not None:
+        url = linked(running)
+        opened = opens and pages.open_browser(url)
+        return Answer({"url": url, "opened": opened}, lambda screen: _say(screen, url))
+
+    def ready(addresses: tuple[str, ...]) -> TextIO:
+        url = linked(pages.browsable(addresses))
+        deliver(context, Answer({"url": url, "opened": False}, lambda screen: _say(screen, url)))
+        if opens:
+            pages.open_browser(url)
+        return sys.stderr
+
+    serve = context.bootstrap("serve")
+    try:
+        code: int = serve(context.fabric, http=values.get("port", _PORT), ready=ready)
+    except Unavailable:
+        if "port" in values:
+            raise
+        code = serve(context.fabric, http=_ANY_PORT, ready=ready)
+    return Answer(None, lambda _screen: None, code, said=True)
+
+
+def _say(screen: Screen, url: str) -> None:
+    screen.say(url, cut_off=False)
+    screen.say(("good once, for a minute; another one: aof board --web", "dim"), cut_off=False)

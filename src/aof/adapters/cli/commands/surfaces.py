@@ -14,6 +14,8 @@ from aof.app.commands.identity import refuse_in_run
 from aof.app.queries import primer
 from aof.core.validation import limits
 
+_USES = {"link": "(link to the page)", "session": "(a page)"}
+
 
 class WrittenFile(Protocol):
     """A file that connecting an agent writes."""
@@ -140,7 +142,7 @@ def token(context: Context, values: dict[str, Any]) -> Answer:
                     one.actor,
                     one.role,
                     one.scope,
-                    one.tools or "",
+                    _USES.get(one.use or "", one.tools or ""),
                     one.created_at,
                     _expiry(one.expires_at, over=one.expired),
                 )

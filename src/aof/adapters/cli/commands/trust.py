@@ -23,21 +23,23 @@ def trust(context: Context, values: dict[str, Any]) -> Answer:
         raise UsageError(f"'aof trust {action}' allows nothing", f"for example: aof trust {action}")
     root: str = context.bootstrap("find_data_dir")(where)
     if action == "revoke":
-        was = context.bootstrap("revoke_trust")(root)
+        was = context.bootstrap("trusted")().revoke_trust(root)
         said = "no command is trusted any more" if was else "no command was trusted"
         return Answer({"dataDir": root, "revoked": was}, lambda screen: screen.line(said))
-    commands: tuple[CommandLine, ...] = context.bootstrap("declared_commands")(root)
+    commands: tuple[CommandLine, ...] = context.bootstrap("trusted")().declared_commands(root)
     if action is None and any(not one["trusted"] for one in _shown(context, root, commands)):
         if not values.get("yes"):
             _confirm(context, _shown(context, root, commands))
-        context.bootstrap("trust_data_dir")(root, commands)  # those that were shown, whatever the files say by now
+        context.bootstrap("trusted")().trust_data_dir(
+            root, commands
+        )  # those that were shown, whatever the files say by now
     shown = _shown(context, root, commands)
     data = {"dataDir": root, "trusted": all(one["trusted"] for one in shown), "commands": shown}
     return Answer(data, lambda screen: _lines(screen, shown))
 
 
 def _shown(context: Context, root: str, commands: tuple[CommandLine, ...]) -> list[dict[str, Any]]:
-    file = context.bootstrap("trust_file")(root)
+    file = context.bootstrap("trusted")().trust_file(root)
     return [
         {
             "source": command.source,

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from aof.adapters.cli.commands import service
 from aof.adapters.cli.commands.queries import counts
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
@@ -72,6 +73,10 @@ def replay(context: Context, values: dict[str, Any]) -> Answer:
 
 def board(context: Context, values: dict[str, Any]) -> Answer:
     """`aof board`."""
+    if values.get("web"):
+        return service.open_page(context, values)
+    if given := [name for name in ("port", "scope", "no_open") if name in values]:
+        raise UsageError(f"--{given[0].replace('_', '-')} is about the page", "open it: aof board --web")
     return _live(context, values, _board)
 
 

@@ -12,6 +12,21 @@ from aof.adapters.cli.spec.grammar import Argument, Option, Verb, VerbAction
 
 VERBS: tuple[Verb, ...] = (
     Verb(
+        "inbox",
+        "what needs a person, oldest first",
+        operation="inbox",
+        section="see",
+        order=5,
+        options=(
+            Option("--kind", "only this kind; may be repeated", metavar="K", kind="many", type="item"),
+            Option("--person", "only what waits for this person or for nobody in particular", metavar="P"),
+            Option("--limit", "at most this many (default 50)", metavar="N", type="int"),
+            Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C"),
+        ),
+        example="aof inbox --kind question --kind gate",
+        aliases=("attention", "todo"),
+    ),
+    Verb(
         "ready",
         "what can be claimed now, most urgent first",
         "queries:ready",
@@ -19,6 +34,7 @@ VERBS: tuple[Verb, ...] = (
         order=10,
         options=(
             Option("--explain", "say why each of the other tasks cannot be claimed"),
+            Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C"),
             Option("--agent", "only what this agent holds or is meant to do", metavar="A"),
             Option("--tag", "only with this tag", metavar="T"),
             Option("--search", "only with these words in title, ID or text", metavar="T"),
@@ -143,6 +159,17 @@ VERBS: tuple[Verb, ...] = (
         example="aof output 001 --offset 4096",
     ),
     Verb(
+        "moves",
+        "where you may move a task now, and what else you may do with it",
+        operation="moves",
+        section="see",
+        order=47,
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+        ),
+        example="aof moves 001",
+    ),
+    Verb(
         "status",
         "how many tasks are in which status",
         "queries:status",
@@ -184,6 +211,64 @@ VERBS: tuple[Verb, ...] = (
         example="aof graph --format mermaid",
     ),
     Verb(
+        "neighbourhood",
+        "the tasks around one",
+        operation="neighbourhood",
+        section="see",
+        order=62,
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+        ),
+        options=(
+            Option("--limit", "at most this many tasks", metavar="N", type="int"),
+        ),
+        example="aof near 001",
+        aliases=("near",),
+    ),
+    Verb(
+        "at",
+        "a task as it was after one of its events, and what that event changed",
+        operation="task_at",
+        section="see",
+        order=84,
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+        ),
+        options=(
+            Option("--seq", "event, or the last one before it (else the last)", metavar="SEQ", type="int"),
+        ),
+        example="aof at 001 --seq 12",
+    ),
+    Verb(
+        "timeline",
+        "runs over time, the last one first, with what they worked and waited",
+        operation="timeline",
+        section="see",
+        order=85,
+        arguments=(
+            Argument("ID", "only runs of this task", required=False, target="task_id"),
+        ),
+        options=(
+            Option("--agent", "only runs of this agent", metavar="A"),
+            Option("--since", "only what went on then or later (a day, a moment, or -7d)", metavar="WHEN"),
+            Option("--before", "only what began earlier (a day, a moment, or -7d)", metavar="WHEN"),
+            Option("--limit", "at most this many (default 50)", metavar="N", type="int"),
+            Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C"),
+        ),
+        example="aof timeline --agent swe-backend --since -1d",
+    ),
+    Verb(
+        "flow",
+        "how work flows: statuses by day, throughput, lead times, runs by agent",
+        operation="flow",
+        section="see",
+        order=86,
+        options=(
+            Option("--days", "days up to today (default 30)", metavar="N", type="int"),
+        ),
+        example="aof flow --days 14",
+    ),
+    Verb(
         "log",
         "what happened",
         "data:log",
@@ -193,6 +278,7 @@ VERBS: tuple[Verb, ...] = (
             Argument("ID", "only this task", required=False, target="task_id"),
         ),
         options=(
+            Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C"),
             Option("--after", "only events with a greater number", metavar="SEQ", type="int"),
             Option("--type", "only events of this type", metavar="T"),
             Option("--limit", "only the last N events", metavar="N", type="int"),
@@ -285,6 +371,28 @@ VERBS: tuple[Verb, ...] = (
             Option("--agent", "agent that acts", metavar="A"),
         ),
         example='aof progress 001 --text "core logic done" --percent 60 --agent swe-backend',
+    ),
+    Verb(
+        "ask",
+        "ask a person about the task that you run",
+        operation="ask",
+        section="work",
+        order=35,
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("TEXT", "what to ask, or - for standard input", required=False, target="text", type="stdin"),
+        ),
+        options=(
+            Option("--choice", "answer to choose from; may be repeated", metavar="T", kind="many", target="choices"),
+            Option("--question", "instead of a text: earlier question whose answer you wait for", metavar="Q"),
+            Option("--wait", "seconds to wait for the answer", metavar="S", type="seconds"),
+            Option("--leave", "end the run; the answer makes the task ready again"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
+            Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
+            Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
+            Option("--agent", "agent that acts", metavar="A"),
+        ),
+        example='aof ask 001 "Which region?" --choice eu --choice us --wait 10m',
     ),
     Verb(
         "complete",
@@ -852,6 +960,23 @@ VERBS: tuple[Verb, ...] = (
         help="Without ID: your last change of any task, a bulk change as a whole. Again: the one before it. What cannot be undone says why; 'aof undo --seq 12' reverses the change that an event belongs to, also an undo.",
     ),
     Verb(
+        "answer",
+        "answer a question of an agent",
+        operation="answer",
+        section="review",
+        order=5,
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("TEXT", "answer, or - for standard input", target="text", type="stdin"),
+        ),
+        options=(
+            Option("--question", "question, such as Q1", metavar="Q"),
+            Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
+            Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
+        ),
+        example='aof answer 001 "eu" --question Q1',
+    ),
+    Verb(
         "approve",
         "accept what is in review",
         operation="approve",
@@ -908,6 +1033,19 @@ VERBS: tuple[Verb, ...] = (
         ),
         example="aof tick --dry-run",
         help="Also says why each other unfinished task is left as it is. Only 'aof up' starts agents.",
+    ),
+    Verb(
+        "agents",
+        "who is at work, and on what",
+        operation="agents",
+        section="team",
+        order=5,
+        options=(
+            Option("--agent", "only this agent", metavar="A"),
+            Option("--limit", "at most this many (default 50)", metavar="N", type="int"),
+            Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C"),
+        ),
+        example="aof agents",
     ),
     Verb(
         "org",
@@ -1126,6 +1264,8 @@ VERBS: tuple[Verb, ...] = (
             Option("--topic", "topic in the payload's revision (default: the subject)", metavar="T", actions=("send",)),
             Option("--part", "which part of the payload this is, such as 1/3", metavar="N/M", actions=("send",)),
             Option("--agent", "whose mail (default: the caller's)", metavar="A", actions=("inbox", "ack", "action", "block", "close", "escalate", "list", "check", "archive")),
+            Option("--limit", "at most this many", metavar="N", type="int", actions=("inbox", "list")),
+            Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C", actions=("inbox", "list")),
             Option("--reason", "why (it is recorded)", metavar="T", actions=("ack", "action", "block", "close", "escalate")),
             Option("--revision", "revision of the payload that this answers", metavar="REV", actions=("ack", "action")),
             Option("--disposition", "how it ends; deferred leaves it open, and its reason is the condition that ends the wait: resolved, superseded, withdrawn, abandoned or deferred", metavar="D", actions=("close",)),
@@ -1198,6 +1338,8 @@ VERBS: tuple[Verb, ...] = (
             Option("--notes", "remarks for the sender", metavar="N", actions=("return",)),
             Option("--text", "the answer, or - for standard input", metavar="T", type="stdin", actions=("answer",)),
             Option("--state", "only in this state; `open` for all that are not over", metavar="S", actions=("list",)),
+            Option("--limit", "at most this many", metavar="N", type="int", actions=("list",)),
+            Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C", actions=("list",)),
         ),
         actions=(
             VerbAction("new", "hand a task over, or work on it: for good, for a result, to several at once, or up the chain", "aof handoff new --type T --task ID --reason T [OPTIONS]", "aof handoff new --type delegation --from ada --to bob --task 001 --reason 'needs a test' --timeout 30m"),
@@ -1233,6 +1375,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--to", "only to this agent", metavar="A", target="to_agent", actions=("list",)),
             Option("--after", "only records of events with a greater number", metavar="SEQ", type="int", actions=("list",)),
             Option("--limit", "at most this many (10,000 at a time)", metavar="N", type="int", actions=("list",)),
+            Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C", actions=("list",)),
             Option("--dry-run", "only show what would be removed", actions=("prune",)),
         ),
         actions=(
@@ -1307,12 +1450,35 @@ VERBS: tuple[Verb, ...] = (
         example="aof sync",
     ),
     Verb(
+        "merge",
+        "bring the histories of several clones together",
+        operation="merge",
+        section="data",
+        order=25,
+        options=(
+            Option("--dry-run", "only show what would come together"),
+        ),
+        example="aof merge --dry-run",
+        help="A command that changes something does this by itself unless git is in the middle of a merge.",
+    ),
+    Verb(
         "recover",
         "requeue the tasks of vanished workers",
         "data:recover",
         section="data",
         order=30,
         example="aof recover",
+    ),
+    Verb(
+        "verify",
+        "verify the chain of hashes of the log",
+        operation="verify",
+        section="data",
+        order=35,
+        options=(
+            Option("--limit", "at most this many events beyond those verified before", metavar="N", type="int"),
+        ),
+        example="aof verify",
     ),
     Verb(
         "doctor",
@@ -1435,6 +1601,7 @@ WORDS = {
     "org_show": "org show",
     "portable_log": "log --format agentruntime",
     "session_end": "session-end",
+    "task_at": "at",
     "workflow_attach": "workflow attach",
     "workflow_check": "workflow check",
     "workflow_show": "workflow show",

@@ -125,8 +125,16 @@ OWN: tuple[Verb, ...] = (
         "views:board",
         section="see",
         order=70,
-        options=(Option("--once", "draw once and exit"),),
-        example="aof board",
+        options=(
+            Option("--once", "draw once and exit"),
+            Option("--web", "open the live page in the browser; starts the service if none serves it"),
+            Option("--port", "serve the page on this port (default: 8420, or a free one)", metavar="PORT", type="int"),
+            Option("--scope", "what the page may do: read, work, lead or admin (the default)", metavar="S"),
+            Option("--no-open", "only print the link"),
+        ),
+        help="With --web, the link that is printed lets you in once, within a minute. The page acts in your name; 'aof "
+        "token list' shows it, and 'aof token revoke' ends it.",
+        example="aof board --web",
     ),
     Verb(
         "watch",

@@ -59,6 +59,10 @@ def _state(task: dict[str, Any], fabric: Fabric, now: int) -> Iterator[Fact]:
         yield "progress", (", ".join(words),)
     if held := task.get("blocked"):
         yield "blocked", ((held["reason"], "blocked"),)
+    for asked in task.get("questions", ()):
+        yield f"{asked['id']}", (f"{asked['text']} ({asked['by']})",)
+        given = asked.get("answer")
+        yield "", ((f"→ {given['text']} ({given['by']})", "done") if given else ("not answered yet", "review"),)
     if warning := task.get("warning"):
         yield warning["code"].replace("_", " "), (warning["message"],)
     if error := task.get("lastError"):

@@ -6,6 +6,7 @@ know how tokens are kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from aof.adapters.http.api.responses import failure
@@ -37,8 +38,14 @@ class ConnectionScreen:
     """Looks at the first bytes of a connection."""
 
     def __init__(
-        self, authenticate: Authenticate, failures: Failures, traffic: Traffic, open_paths: tuple[str, ...]
+        self,
+        authenticate: Authenticate,
+        failures: Failures,
+        traffic: Traffic,
+        open_paths: tuple[str, ...],
+        is_page: Callable[[str], bool] = lambda _path: False,
     ) -> None:
+        self._is_page = is_page
         self._authenticate = authenticate
         self._failures = failures
         self._traffic = traffic
@@ -55,7 +62,8 @@ class ConnectionScreen:
         first, *lines = head.split(b"\r\n")
         request = first.split(b" ")
         certain = end and len(request) == 3 and head.count(b"\n") == len(lines)  # noqa: PLR2004 - method, path, version
-        if not certain or request[1].partition(b"?")[0] in self._open_paths:
+        path = request[1].partition(b"?")[0] if certain else b""
+        if not certain or path in self._open_paths or self._is_page(path.decode("latin-1")):
             return None
         if any(line.startswith(_FOLDED) for line in lines):
             return None

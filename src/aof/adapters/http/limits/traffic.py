@@ -43,7 +43,7 @@ _NETWORK_BITS: Final = 64  # an IPv6 host is given a whole network, so its singl
 LOCAL: Final = "local"  # the other end of a Unix socket
 
 
-class Report(NamedTuple):
+class TrafficReport(NamedTuple):
     """What happened since the last report of its kind."""
 
     action: Literal["http", "auth"]
@@ -87,17 +87,16 @@ class Traffic:
         known = self._from[kind]
         known[address if address in known or len(known) < _ADDRESSES else _OTHERS] += 1
 
-    def due(self, now: float) -> list[Report]:
+    def due(self, now: float) -> list[TrafficReport]:
         """What is to be told now: at once when it begins, and then once a minute for as long as it goes on."""
-        found: list[Report] = []
+        found: list[TrafficReport] = []
         for kind in ("http", "auth"):
             since = self._since[kind]
             if not since or now < self._told.get(kind, float("-inf")) + _EVERY:
                 continue
             addresses = dict(self._from[kind].most_common(_NAMED))
-            found.append(
-                Report("auth" if kind == "auth" else "http", _text(since, self._from[kind]), since.total(), addresses)
-            )
+            text = _text(since, self._from[kind])
+            found.append(TrafficReport("auth" if kind == "auth" else "http", text, since.total(), addresses))
             self._told[kind] = now
             self._since[kind], self._from[kind] = Counter(), Counter()
         return found

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from aof.adapters.http.limits.grants import Grants
-from aof.adapters.http.limits.traffic import Report, Traffic
+from aof.adapters.http.limits.traffic import Traffic, TrafficReport
 from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller
 from aof.core.errors.base import AofError
@@ -49,7 +49,7 @@ async def watch(
             await anyio.sleep(_TROUBLE)
 
 
-async def _record(fabric: Fabric, report: Report) -> None:
+async def _record(fabric: Fabric, report: TrafficReport) -> None:
     """One event per minute at most, however many there were."""
     payload = {"count": report.total, "addresses": report.addresses}
     try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from aof.app.operations.results import Result
 from aof.core.documents.charter import check, model
-from aof.core.documents.charter.model import Charter, Lane
+from aof.core.documents.charter.model import Charter, CharterLane
 from aof.core.documents.finding import DocumentFinding
 from aof.core.errors.base import Call
 from aof.core.errors.charter import NoCharter
@@ -228,5 +228,5 @@ def _of_changes(charter: Charter, line: int, agent: str | None, changed: tuple[s
             yield DocumentFinding(lane.line, "changed_outside_lane", what)
 
 
-def _owned(lane: Lane) -> str:
+def _owned(lane: CharterLane) -> str:
     return f"belongs to {lane.owner} (lane {lane.name})"

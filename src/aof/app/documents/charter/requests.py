@@ -12,7 +12,7 @@ from aof.core.documents.charter import model
 from aof.core.errors.base import InvalidInput
 from aof.documents.charter.parse import items, seconds
 
-SHARED: Final = model.Lane(name="Shared log", owner=model.EVERYBODY, patterns=("WORKLOG.md",))
+SHARED: Final = model.CharterLane(name="Shared log", owner=model.EVERYBODY, patterns=("WORKLOG.md",))
 _FIELDS: Final = {
     "session_id": (1, "Session ID"),
     "milestone": (1, "Milestone"),
@@ -39,12 +39,12 @@ def participant(text: str) -> model.Participant:
     return model.Participant(role=role or "Developer", agent=name, model=kind, lane=lane)
 
 
-def lane(text: str) -> model.Lane:
+def lane(text: str) -> model.CharterLane:
     """A lane from `LANE:OWNER:PATTERN,PATTERN`."""
     name, owner, scope = (*map(str.strip, text.split(":", 2)), "", "")[:3]
     if not (name and owner and scope):
         raise InvalidInput(f"{text[:60]!r} is no lane", "give a lane as LANE:OWNER:FILES, such as api:ada:src/api/**")
-    return model.Lane(name=name, owner=owner, patterns=items(scope))
+    return model.CharterLane(name=name, owner=owner, patterns=items(scope))
 
 
 def spelled(value: str, allowed: Sequence[str]) -> str:

@@ -32,7 +32,7 @@ class CharterShown(Result, frozen=True, kw_only=True):
     milestone: str
     risk_tier: str
     roster: tuple[model.Participant, ...]
-    lanes: tuple[model.Lane, ...]
+    lanes: tuple[model.CharterLane, ...]
     contract: model.Contract
     governance: model.Governance
     gates: tuple[model.Gate, ...]

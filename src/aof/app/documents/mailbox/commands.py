@@ -19,6 +19,7 @@ from aof.core.errors.base import AofError, Call
 from aof.core.errors.mail import MessageNotFound, MissingPart, NotCloser, UnreadableMessage
 from aof.core.model.commands import Decide, NeedsOf, OnDocument
 from aof.core.model.events import Draft
+from aof.core.model.numbers import Numbers
 from aof.core.model.policy import Policy
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.times import day, iso
@@ -78,7 +79,7 @@ class SendMail(OnMailbox, frozen=True, kw_only=True):
         mail = self._mail(now)
         if isinstance(mail, AofError):
             return mail
-        number = next_number(records.documents, now)
+        number = next_number(records.documents, records.numbers, now)
         message = sending.message(mail, records.policy, number, now)
         if isinstance(message, AofError):
             return message
@@ -194,7 +195,7 @@ class ChangeMail(OnMailbox, frozen=True, kw_only=True):
         own = blocks.found_in(message.body) if payloads.RESEND in self.reason else None
         if own is None or not resent(box, records.documents[facts.ARCHIVE], message, own.root):
             return ()
-        number = next_number(records.documents, now)
+        number = next_number(records.documents, records.numbers, now)
         return with_entries(escalation.of_payload(message, own.root, records.policy, number, now), now)
 
 
@@ -226,7 +227,7 @@ class EscalateMail(OnMailbox, frozen=True, kw_only=True):
                 f"only {found.sender} or a maintainer does",
                 Call("mail_show", {"message_id": found.message_id}),
             )
-        number = next_number(records.documents, now)
+        number = next_number(records.documents, records.numbers, now)
         drafts = escalation.by_hand(found, self.reason.strip(), policy, number, now)
         return Decision(drafts=with_entries(drafts, now))
 
@@ -251,11 +252,15 @@ class ArchiveMail(OnMailbox, frozen=True, kw_only=True):
         return Decision(drafts=(facts.archived(old),) if old else ())
 
 
-def next_number(documents: dict[str, str], now: int) -> int:
+def next_number(documents: dict[str, str], numbers: Numbers, now: int) -> int:
     """The next free number of the day, over active, closed and archived messages."""
     today = day(now)
     box, archive = opened(documents[facts.PATH]), documents[facts.ARCHIVE]
-    last = max((number_of(place.title, today) for place in box.outline.cards), default=0)
+    active = (place.title for place in box.outline.cards)
+    if not numbers.alone:
+        every = (*active, *box.closed_ids, *(place.title for place in cards_of(archive)))
+        return numbers.next({number_of(one, today) for one in every})
+    last = max((number_of(one, today) for one in active), default=0)
     last = _last(box.text, "| ", today, last, lambda: box.closed_ids)
     return 1 + _last(archive, "### ", today, last, lambda: (place.title for place in cards_of(archive)))
 

@@ -124,27 +124,24 @@ def escalate(here: Environment, policy: Policy, late: OverdueMail) -> bool:
         if not isinstance(found, MailMessage) or found.status != "unread" or _is_escalated(here, found):
             return False
         now = here.clock.now()
-        drafts = escalation.of_overdue(found, late, policy, commands.next_number(texts, now), now)
+        number = commands.next_number(texts, unit.numbers(), now)
+        drafts = escalation.of_overdue(found, late, policy, number, now)
         unit.commit(with_entries(drafts, now), actor=OURSELVES, agent=None, now=now)
         unit_of_work.follow(unit, commands.LOCK, policy)
     return True
 
 
-def due(here: Environment, policy: Policy) -> list[OverdueMail]:
-    """The messages that are to be escalated now."""
-    with here.store.unit(ports.Scope()) as unit:
-        text = unit.document(facts.PATH)
-    late = [one for one in overdue(here, policy, text) if one.escalates] if text else []
+def due(here: Environment, policy: Policy, text: str) -> list[OverdueMail]:
+    """The messages of a mailbox that are to be escalated now."""
+    late = [one for one in overdue(here, policy, text) if one.escalates]
     if not late:
         return []
     done = {event.payload["messageId"] for event in here.store.told((facts.ESCALATED,))}
     return [one for one in late if one.message_id not in done]
 
 
-def next_due(here: Environment) -> int | None:
-    """The earliest time that an unread message names and that is still to come."""
-    with here.store.unit(ports.Scope()) as unit:
-        text = unit.document(facts.PATH)
+def next_due(here: Environment, text: str) -> int | None:
+    """The earliest time that an unread message of a mailbox names and that is still to come."""
     waiting = (head for head in opened(text).heads if head.status == "unread" and head.type != "notify")
     times = (sending.moment(head.response_needed_by) for head in waiting)
     now = here.clock.now()

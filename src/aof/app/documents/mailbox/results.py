@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET, UnsetType
+
 from aof.app.operations.results import Result
 from aof.core.documents.mailbox.message import MailMessage
 from aof.core.documents.mailbox.sla import OverdueMail
@@ -20,6 +22,7 @@ class Inbox(Result, frozen=True, kw_only=True):
     agent: str
     unread: int
     messages: tuple[MailMessage, ...]
+    next_cursor: str | UnsetType = UNSET
 
 
 class LeftOver(Result, frozen=True, kw_only=True):
@@ -35,6 +38,7 @@ class Mails(Result, frozen=True, kw_only=True):
     total: int
     messages: tuple[MailMessage, ...]
     overdue: tuple[OverdueMail, ...]
+    next_cursor: str | UnsetType = UNSET
 
 
 class MailReport(Result, frozen=True, kw_only=True):

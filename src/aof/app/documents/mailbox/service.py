@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import UNSET
+
 from aof.app.documents import reading
 from aof.app.documents.mailbox import commands, examination, response_times
 from aof.app.documents.mailbox.results import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
+from aof.app.queries import cursors
 from aof.core.documents.mailbox import facts, lifecycle, receivers
 from aof.core.documents.mailbox.message import MailMessage
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.mail import MessageNotFound
 from aof.core.model.times import day
 from aof.core.org import rights
+from aof.documents.charter.projection import PATH as CHARTER
 from aof.documents.mailbox import json_view
 from aof.documents.mailbox.mailbox import opened
 from aof.documents.mailbox.outline import CLOSED
@@ -80,18 +84,22 @@ class MailService:
         done = self._dispatcher.dispatch(command)
         return SentMail(message_id=done.events[0].payload["messageId"])
 
-    def mail_inbox(self, *, agent: str | None = None) -> Inbox:
+    def mail_inbox(self, *, agent: str | None = None, limit: int | None = None, cursor: str | None = None) -> Inbox:
         """What an agent has still to acknowledge. Reading acknowledges nothing."""
         name = agent or self._principal.actor
         policy = self._policy()
         box = opened(self._text())
         everybody = (*commands.everybody_in(box, policy), name)
-        found = tuple(
-            box.card(place).message
+        unread = [
+            (place, head)
             for place, head in zip(box.outline.cards, box.heads, strict=True)
             if receivers.is_unread_by(head, name, policy, everybody)
+        ]
+        page, following = cursors.paged(
+            "mail_inbox", unread, lambda one: _numbered(one[1]), limit=limit, cursor=cursor, newest_first=True
         )
-        return Inbox(agent=name, unread=len(found), messages=found)
+        shown = tuple(box.card(place).message for place, _ in page)
+        return Inbox(agent=name, unread=len(unread), messages=shown, next_cursor=following or UNSET)
 
     def turn_began(self, agent: str, channel: str) -> Inbox:
         """A turn of the agent begins, and this is its mail. Without a mailbox nothing is recorded."""
@@ -99,28 +107,31 @@ class MailService:
             inbox = self.mail_inbox(agent=agent)
         except AofError:  # who cannot get its mail can still work
             return Inbox(agent=agent, unread=0, messages=())
-        if self._speaks_for(agent):
+        if self._speaks_for(agent, self._policy()):
             response_times.turn_began(self._environment, agent, channel)
         return inbox
 
     def turn_ended(self, agent: str, channel: str) -> LeftOver:
         """The turn of the agent is over; what it has still to do about mail."""
         policy = self._policy()
-        if self._speaks_for(agent):
-            response_times.turn_ended(self._environment, agent, channel)
         try:
-            found = examination.left_over(opened(self._text()), agent, policy)
+            texts = reading.texts(self._environment, facts.DOCUMENT, facts.PATH, CHARTER)
+            text = texts[facts.PATH]
+            found = examination.left_over(opened(text), agent, policy) if text else []
+            counts = any(texts.values())
         except AofError:  # the turn ends all the same
-            return LeftOver()
+            found, counts = [], True
+        if counts and self._speaks_for(agent, policy):
+            response_times.turn_ended(self._environment, agent, channel)
         unread, unclosed = (
             tuple(one.detail.partition(" ")[0] for one in found if one.code == code)
             for code in (examination.UNREAD, examination.UNCLOSED)
         )
         return LeftOver(unread=unread, to_close=unclosed)
 
-    def _speaks_for(self, agent: str) -> bool:
+    def _speaks_for(self, agent: str, policy: Policy) -> bool:
         """Whether the caller may say that somebody's turn begins or ends."""
-        name, policy = self._principal.actor, self._policy()
+        name = self._principal.actor
         trusted = self._principal.known is not None and self._principal.known.trusted
         return trusted or not policy.binds or name == agent or rights.may_act_for(policy, name, agent, None)
 
@@ -132,6 +143,8 @@ class MailService:
         to: str | None = None,
         status: str | None = None,
         closed: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> Mails:
         """All open messages, or those from or for somebody; everybody may read every message."""
         policy = self._policy()
@@ -151,7 +164,9 @@ class MailService:
             and (agent is None or agent == one.sender or agent in receivers.members(one, policy, everybody))
         )
         late = tuple(response_times.overdue(self._environment, policy, text))
-        return Mails(total=len(kept), messages=kept, overdue=late)
+        ordered = sorted(kept, key=_numbered, reverse=True) if limit is not None or cursor is not None else kept
+        page, following = cursors.paged("mail_list", ordered, _numbered, limit=limit, cursor=cursor, newest_first=True)
+        return Mails(total=len(kept), messages=page, overdue=late, next_cursor=following or UNSET)
 
     def mail_show(self, message_id: str) -> MailMessage:
         """One message with its body and all acknowledgements, also when it is closed."""
@@ -267,6 +282,12 @@ class MailService:
 
     def _policy(self) -> Policy:
         return reading.policy_of(self._environment)
+
+
+def _numbered(message: MailMessage) -> tuple[str, ...]:
+    """The place of a message in the order of their numbers."""
+    day, _, number = message.message_id.removeprefix("MSG-").partition("-")
+    return day, number.zfill(9)
 
 
 def _part(text: str | None) -> tuple[int, int] | None:

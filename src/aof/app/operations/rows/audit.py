@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, UnsetType
 
 from aof.app.handoffs.audit import AuditPruned, AuditRecords, AuditVerified
+from aof.app.operations.rows.fields import Cursor
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
 
 _AUDIT = Family(
@@ -30,6 +31,7 @@ class AuditFilters(Params, frozen=True, kw_only=True):
         Annotated[int, param("only records of events with a greater number", Spelling(metavar="SEQ"), ge=0)] | UnsetType
     ) = UNSET
     limit: Annotated[int, param("at most this many (10,000 at a time)", ge=0)] | UnsetType = UNSET
+    cursor: Cursor = UNSET
 
 
 class Prune(Params, frozen=True, kw_only=True):

@@ -13,9 +13,9 @@ from aof.app.tasks.undo import Undone
 from aof.core.model.kinds import BlockedKind
 from aof.core.tasks.links import KINDS
 
-_KINDS = ("parent", "child", "blocked_by", "blocks", *KINDS)
+LINK_KINDS = ("parent", "child", "blocked_by", "blocks", *KINDS)
 Kind = Annotated[
-    str, param(f"how they are connected: {', '.join(_KINDS)}", Spelling(place="KIND"), says=one_of(_KINDS))
+    str, param(f"how they are connected: {', '.join(LINK_KINDS)}", Spelling(place="KIND"), says=one_of(LINK_KINDS))
 ]
 Target = Annotated[str, param("the other end: a task, a run, a path", Spelling(place="TARGET"))]
 _DEP = Family(

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.handoffs.handoff_results import StartedHandoff
 from aof.app.operations.results import Result
-from aof.app.operations.rows.fields import ExpectedRev, Reason, Run
+from aof.app.operations.rows.fields import Cursor, ExpectedRev, Reason, Run
 from aof.app.operations.spec import OBJECTS, TEXTS_OR_OBJECTS, Cli, Extra, Family, Operation, Params, Spelling, param
 from aof.core.handoffs.lifecycle.aggregation import Group
 from aof.core.model.handoffs.history import TransferMode
@@ -200,6 +200,8 @@ class HandoffFilterParams(Params, frozen=True, kw_only=True):
         Annotated[str, param("only to this agent", Spelling(option="--to", metavar="A", target="to"))] | UnsetType
     ) = UNSET
     state: Annotated[str, param("only in this state; `open` for all that are not over")] | UnsetType = UNSET
+    limit: Annotated[int, param("at most this many", ge=0)] | UnsetType = UNSET
+    cursor: Cursor = UNSET
 
 
 class HandoffGroupParams(Params, frozen=True, kw_only=True):
@@ -217,10 +219,11 @@ class HandoffChainParams(Params, frozen=True, kw_only=True):
 
 
 class HandoffList(Result, frozen=True, kw_only=True):
-    """HandoffList, oldest first."""
+    """Handoffs, oldest first, how many match in all, and the cursor of the next page where there is one."""
 
     total: int
     handoffs: tuple[Handoff, ...]
+    next_cursor: str | UnsetType = UNSET
 
 
 def _accept(fabric: Any, values: dict[str, Any]) -> dict[str, Any]:
@@ -230,7 +233,7 @@ def _accept(fabric: Any, values: dict[str, Any]) -> dict[str, Any]:
 
 def _list(fabric: Any, values: dict[str, Any]) -> HandoffList:
     found = fabric.handoff_list(**values)
-    return HandoffList(total=len(found), handoffs=found)
+    return HandoffList(total=found.total, handoffs=tuple(found), next_cursor=found.next_cursor or UNSET)
 
 
 _NO_WAIT = Extra(option="--no-wait", help="go on without waiting for the answer to an escalation")

@@ -9,9 +9,10 @@ from msgspec import UNSET, UnsetType
 
 from aof._support.typed import prepare_type
 from aof.app.operations.results import Result
-from aof.app.operations.rows.fields import Sequence
+from aof.app.operations.rows.fields import Cursor, Sequence
 from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, StandIn, param
 from aof.app.portable import schemas as portable
+from aof.app.queries import cursors
 from aof.core.model.events import Event
 
 _MOST_EVENTS = 1000
@@ -24,6 +25,12 @@ class LogParams(Params, frozen=True, kw_only=True):
     after: Annotated[int, param("only events with a greater number", Spelling(metavar="SEQ"), ge=0)] | UnsetType = UNSET
     type: Annotated[str, param("only events of this type")] | UnsetType = UNSET
     limit: Annotated[int, param("only the last N events", ge=0)] | UnsetType = UNSET
+
+
+class LogPageParams(LogParams, frozen=True, kw_only=True):
+    """Which events, and from where on backwards."""
+
+    cursor: Cursor = UNSET
 
 
 class ReplayParams(Params, frozen=True, kw_only=True):
@@ -40,9 +47,10 @@ class SnapshotParams(Params, frozen=True, kw_only=True):
 
 
 class Events(Result, frozen=True, kw_only=True):
-    """Events in order."""
+    """Events in order, and the cursor of the page before these where there is one and a limit was given."""
 
     events: tuple[Event, ...]
+    next_cursor: str | UnsetType = UNSET
 
 
 class PortableEvents(Result, frozen=True, kw_only=True):
@@ -62,12 +70,23 @@ def events(fabric: Any, values: dict[str, Any]) -> Events:
     """The events that were asked for; without a limit or a start, the last thousand."""
     after, task_id, kind = values.get("after", 0), values.get("task_id"), values.get("type")
     most = values.get("limit", None if "after" in values else _MOST_EVENTS)
-    found = [event for event in fabric.events(after=after, task_id=task_id) if kind in (None, event.type)]
+    end = cursors.number_in("log", values["cursor"]) if "cursor" in values else fabric.store.head() + 1
+    start = after
+    if most is not None and task_id is None and kind is None:
+        start = max(after, end - most - 2)  # no further back than the page goes
+    found: list[Event] = []
+    for event in fabric.events(after=start, task_id=task_id):
+        if event.seq >= end:
+            break
+        if kind in (None, event.type):
+            found.append(event)
     if not found and task_id is not None:
         fabric.get(task_id)  # a task that is not there is not one without news
-    if most is not None:
-        found = found[max(len(found) - most, 0) :] if most else []
-    return Events(events=tuple(found))
+    if most is None:
+        return Events(events=tuple(found))
+    page = tuple(found[max(len(found) - most, 0) :] if most else ())
+    more = page and len(found) > most
+    return Events(events=page, next_cursor=cursors.place_in("log", str(page[0].seq)) if more else UNSET)
 
 
 def _replay(fabric: Any, values: dict[str, Any]) -> PastTasks:
@@ -77,7 +96,7 @@ def _replay(fabric: Any, values: dict[str, Any]) -> PastTasks:
 ROWS: tuple[Operation, ...] = (
     Operation(
         name="log",
-        parameters=LogParams,
+        parameters=LogPageParams,
         result=Events,
         help="What happened, in order.",
         effect="read",

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.maintenance.service import Diagnosis, Synced
+from aof.app.maintenance.merging import MergedHistories
+from aof.app.maintenance.service import Diagnosis, HistoryVerified, Synced
 from aof.app.operations.results import Recovered, Result
 from aof.app.operations.spec import Cli, Operation, Params, param
 from aof.app.scheduler.tick import Ticked
@@ -16,6 +17,18 @@ class DoctorParams(Params, frozen=True, kw_only=True):
     """Whether to repair."""
 
     fix: Annotated[bool, param("repair what can be repaired")] | UnsetType = UNSET
+
+
+class VerifyParams(Params, frozen=True, kw_only=True):
+    """How much at once."""
+
+    limit: Annotated[int, param("at most this many events beyond those verified before", ge=1)] | UnsetType = UNSET
+
+
+class MergeParams(Params, frozen=True, kw_only=True):
+    """Whether to do it, or only to tell."""
+
+    dry_run: Annotated[bool, param("only show what would come together")] | UnsetType = UNSET
 
 
 class TickParams(Params, frozen=True, kw_only=True):
@@ -74,6 +87,38 @@ ROWS: tuple[Operation, ...] = (
         verb="sync",
         cli=Cli(section="data", order=20, example="aof sync"),
         needs="lead",
+    ),
+    Operation(
+        name="merge",
+        parameters=MergeParams,
+        result=MergedHistories,
+        help="Bring together the histories that several clones wrote, after git brought their files.",
+        effect="write",
+        tool="aof_merge",
+        verb="merge",
+        cli=Cli(
+            section="data",
+            order=25,
+            summary="bring the histories of several clones together",
+            notes="A command that changes something does this by itself unless git is in the middle of a merge.",
+            example="aof merge --dry-run",
+        ),
+        needs="lead",
+    ),
+    Operation(
+        name="verify",
+        parameters=VerifyParams,
+        result=HistoryVerified,
+        help="Verify that the history is what was written: each event's hash follows from the one before.",
+        effect="read",
+        tool="aof_verify",
+        verb="verify",
+        cli=Cli(
+            section="data",
+            order=35,
+            summary="verify the chain of hashes of the log",
+            example="aof verify",
+        ),
     ),
     Operation(
         name="doctor",

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Primed, Printed, Result
-from aof.app.operations.rows.fields import Sequence
+from aof.app.operations.rows.fields import Cursor, Sequence
 from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, StandIn, TaskParams, param
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
@@ -15,8 +15,6 @@ from aof.core.model.kinds import Priority, Status
 
 _SHOWN = StandIn(operation="show", keeps=("task_id",))
 _WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
-
-Cursor = Annotated[str, param("next page: 'nextCursor' of the page before", Spelling(metavar="C"))] | UnsetType
 
 
 class FilterParams(Params, frozen=True, kw_only=True):
@@ -61,6 +59,7 @@ class ReadyParams(FilterParams, frozen=True, kw_only=True):
     """Whose work, and whether to explain the rest."""
 
     explain: Annotated[bool, param("say why each of the other tasks cannot be claimed")] | UnsetType = UNSET
+    cursor: Cursor = UNSET
 
 
 class SearchParams(Params, frozen=True, kw_only=True):
@@ -177,7 +176,8 @@ def _ready(fabric: Any, values: dict[str, Any]) -> dict[str, Any]:
     listed: dict[str, Any] = fabric.ready(**values)
     if not explain:
         return listed
-    values.pop("limit", None)
+    for name in ("limit", "cursor"):
+        values.pop(name, None)
     return listed | {"notReady": fabric.held_back(**values)}
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.documents.charter.model import Gate, Lane, Participant, Signature
+from aof.core.documents.charter.model import CharterLane, Gate, Participant, Signature
 
 
 class _Change(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="change"):
@@ -38,7 +38,7 @@ class DropParticipant(_Change, frozen=True, kw_only=True, tag="leave"):
 class SetLane(_Change, frozen=True, kw_only=True, tag="lane"):
     """A lane is added, or gets another owner or other files."""
 
-    lane: Lane
+    lane: CharterLane
 
 
 class DropLane(_Change, frozen=True, kw_only=True, tag="close-lane"):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from aof.core.documents.charter import model
-from aof.core.documents.charter.model import Charter, Lane
+from aof.core.documents.charter.model import Charter, CharterLane
 from aof.core.documents.charter.overlap import common_path, takes
 from aof.core.documents.finding import DocumentFinding
 from aof.core.model.gate import ACTIONS, enforced
@@ -85,7 +85,7 @@ def _of_chart(charter: Charter, line: int, chart: OrgChart | None, seen: set[str
             yield DocumentFinding(line, "roster_org_chart", f"{agent.id} is in the org chart and not in the roster")
 
 
-def of_lanes(lanes: Sequence[Lane]) -> Iterator[DocumentFinding]:
+def of_lanes(lanes: Sequence[CharterLane]) -> Iterator[DocumentFinding]:
     """Every file has one owner: lanes of two owners that meet in a path are named with that path."""
     names = Counter(lane.name for lane in lanes)
     for place, lane in enumerate(lanes):
@@ -103,7 +103,7 @@ def of_lanes(lanes: Sequence[Lane]) -> Iterator[DocumentFinding]:
                 yield DocumentFinding(lane.line, "lane_overlap", what)
 
 
-def _meeting(one: Lane, other: Lane) -> str | None:
+def _meeting(one: CharterLane, other: CharterLane) -> str | None:
     """A path that the patterns of both lanes take."""
     return next((met for a in other.patterns for b in one.patterns if (met := common_path(a, b)) is not None), None)
 
@@ -134,7 +134,7 @@ def of_kickoff(charter: Charter, line: int, *, status_block: bool) -> Iterator[D
         yield DocumentFinding(item.line, "kickoff_untrue", f"item {number} {said}: {item.text}{why}")
 
 
-def owners_of(lanes: Iterable[Lane], paths: Iterable[str]) -> dict[str, Lane]:
+def owners_of(lanes: Iterable[CharterLane], paths: Iterable[str]) -> dict[str, CharterLane]:
     """The lane of each path that belongs to one."""
     listed = list(lanes)
     return {

@@ -82,7 +82,7 @@ class Participant(_Part, frozen=True, kw_only=True):
         return self.role.casefold() == OBSERVER.casefold()
 
 
-class Lane(_Part, frozen=True, kw_only=True):
+class CharterLane(_Part, frozen=True, kw_only=True):
     """One row of lane ownership: patterns of files, and who owns them."""
 
     name: str
@@ -153,7 +153,7 @@ class Charter(_Part, frozen=True, kw_only=True):
     milestone: str = ""
     risk_tier: str = ""
     roster: tuple[Participant, ...] = ()
-    lanes: tuple[Lane, ...] = ()
+    lanes: tuple[CharterLane, ...] = ()
     contract: Contract = Contract()
     governance: Governance = Governance()
     gates: tuple[Gate, ...] = ()

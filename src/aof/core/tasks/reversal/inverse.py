@@ -40,7 +40,16 @@ _UNDOABLE: Final = frozenset(
 )
 # Facts beside a task's own content: that they came in between does not stand in the way of an undo.
 _IMMATERIAL: Final = frozenset(
-    {"task.sla_alert", "task.overdue", "task.commented", "task.request.answered", "task.accepted", "task.queued"}
+    {
+        "task.sla_alert",
+        "task.overdue",
+        "task.commented",
+        "task.question.asked",
+        "task.question.answered",
+        "task.request.answered",
+        "task.accepted",
+        "task.queued",
+    }
 )
 _RUN: Final = "task.attempt."
 _WAITING: Final = ("backlog", "ready")

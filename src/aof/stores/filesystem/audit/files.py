@@ -44,6 +44,7 @@ class FilesystemAudit:
     def __init__(self, store: FilesystemStore, project: str) -> None:
         self._store = store
         self._folder = f"{store.paths.root}/logs/{folder_name(project)}/handoff-audit"
+        self._followed: object = None  # where the log ended before the files last caught up
 
     def exist(self) -> bool:
         """Whether any record was written."""
@@ -51,6 +52,9 @@ class FilesystemAudit:
 
     def follow(self) -> None:
         """Append what the log has and the files have not; a line that a dead writer left unfinished is cut first."""
+        end = self._store.reader.end()
+        if end == self._followed:
+            return
         with self._locked() as held:
             written = self._written(held)
             new = self._store.index.audit_lines(written)
@@ -58,6 +62,7 @@ class FilesystemAudit:
                 self._append(day, "".join(line for _, _, line in rows).encode())
             if new:
                 self._note(held, new[-1][0])
+        self._followed = end
 
     def verify(self, expires: Expires) -> Verified:
         """Compare the log with itself, and the files with the log."""

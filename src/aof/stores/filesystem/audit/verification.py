@@ -17,8 +17,9 @@ from aof.ports.audit import AuditProblem, Expires, Verified
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.log import chain
+from aof.stores.filesystem.log.lane_names import day_of
+from aof.stores.filesystem.log.layout import Layouts, PathSection
 from aof.stores.filesystem.log.line_end import GENESIS
-from aof.stores.filesystem.log.reader import log_days
 
 _MOST = 1_000  # problems that are told
 _MOVED = ("record_reordered", "does not stand where it was written")
@@ -51,8 +52,8 @@ class _Recorded(msgspec.Struct, frozen=True):
 def verify(paths: Paths, files: Mapping[str, str], noted: int, expires: Expires) -> Verified:
     """Compare everything; `files` are those with records, by day, and `noted` is the last record that they had."""
     log = _Log()
-    for day in log_days(paths):
-        log.read(paths, day)
+    for section in Layouts(paths).path():
+        log.read(paths, section)
     log.end()
     problems = [*log.problems, *log.breaks(), *_Files(paths, log.records).problems(files, noted, expires)]
     return Verified(checked=len(log.records), problems=tuple(problems[:_MOST]))
@@ -68,12 +69,14 @@ class _Log:
         self._digest = GENESIS
         self._whole = 0
 
-    def read(self, paths: Paths, day: str) -> None:
-        """Take in the log of a day; a line without its end is not written yet."""
-        path = f"events/{day}.jsonl"
-        with open(paths.log(day), "rb") as file:
-            for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n"):
+    def read(self, paths: Paths, section: PathSection) -> None:
+        """Take in a part of the log; a line without its end is not written yet."""
+        path, day, offset = f"events/{section.name}.jsonl", day_of(section.name), section.begin
+        with open(paths.log(section.name), "rb") as file:
+            file.seek(section.begin)
+            for number, line in enumerate(file, 2 if section.begin else 1):
+                offset += len(line)
+                if not line.endswith(b"\n") or offset > (section.end or offset):
                     return
                 try:
                     self._take(path, day, line)

@@ -15,7 +15,6 @@ from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.index import file, schema
-from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.paths import folder_of
 from aof.stores.filesystem.store import FilesystemStore
 
@@ -32,6 +31,7 @@ def _heads(case: Case) -> Iterator[DoctorFinding]:
     store = case.store
     suspects = [task_id for task_id, one in case.folded.items() if not _is_head(store, one)]
     wrong = [task_id for task_id in store.working_copy.preloaded(suspects) if not _is_head_now(store, task_id)]
+    wrong = [task_id for task_id in wrong if not _is_late(case, task_id)]
     if not wrong:
         return
 
@@ -57,6 +57,17 @@ def _is_head(store: FilesystemStore, one: Folded) -> bool:
 def _is_head_now(store: FilesystemStore, task_id: str) -> bool:
     with store.unit(Scope(read=frozenset({task_id}))):
         return _is_head(store, store.folded(task_id))
+
+
+def _is_late(case: Case, task_id: str) -> bool:
+    """Whether the version came with its file from elsewhere, as `git pull` brings them: its head is noted by and by."""
+    one, head = case.folded[task_id], case.store.heads.get(task_id)
+    if one.task is None or (head is not None and head.rev > one.task.rev):
+        return False
+    if _is_head(case.store, one):  # noted while we looked
+        return True
+    here = case.scan.places.get(task_id) == [folder_of(one.task)]
+    return here and case.scan.digests[task_id] in one.last_files.values() and case.store.lane_names.several()
 
 
 def _index(case: Case) -> Iterator[DoctorFinding]:
@@ -115,9 +126,10 @@ def _counter(case: Case) -> Iterator[DoctorFinding]:
     if last is None:
         return
     day, number = last
+    numbers = store.clone.numbers()
     used = [split_task_id(task_id) for task_id in {*case.folded, *case.scan.places}]
-    highest = max((given for on, given in used if on == day and given < id_counter.LARGEST), default=0)
-    if highest > number:
+    highest = numbers.last({given for on, given in used if on == day})
+    if highest > number and numbers.room(number):
         what = f"the next ID would be {number + 1}, but {highest} is taken"
         problem = Problem("counter_behind", "locks/counter", what, _REBUILDS)
         yield DoctorFinding(problem, 4, lambda _now: store.counter.forget())

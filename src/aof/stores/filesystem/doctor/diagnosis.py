@@ -16,6 +16,7 @@ from aof.stores.filesystem.doctor import (
     caches,
     files,
     handoffs,
+    histories,
     links,
     log,
     misplaced_files,
@@ -25,7 +26,7 @@ from aof.stores.filesystem.doctor import (
 )
 from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.io.locks import stripe
-from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy import git_files
 from aof.stores.filesystem.working_copy.scan import scan
@@ -77,6 +78,8 @@ def _findings(store: FilesystemStore) -> tuple[list[DoctorFinding], list[str]]:
     if folded is None:
         return found, []
     case = Case(store, folded, scan(store.paths, store.heads))
+    if pending := histories.check(case):
+        return [*found, *pending], []
     lost = rewritten_log.check(case) or log.lacking(case)
     if lost is not None:
         return [*found, lost], []

@@ -10,7 +10,7 @@ import msgspec
 
 from aof.stores.filesystem.index import schema
 from aof.stores.filesystem.io.paths import Paths
-from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.position import Position
 
 
 def position(paths: Paths) -> Position | None:

@@ -19,7 +19,7 @@ from aof.stores.filesystem.integrity import line_endings, verification
 from aof.stores.filesystem.io.read import Seen, read, seen
 from aof.stores.filesystem.loaded_task import Loaded
 from aof.stores.filesystem.log import chain
-from aof.stores.filesystem.log.reader import Position, log_days
+from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.recovery import journal
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy import markdown
@@ -64,7 +64,7 @@ def check(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Folded
 def _first_wrong(store: FilesystemStore) -> LogDamaged | None:
     """The first event whose line, number or hash is wrong."""
     try:
-        verification.prove(store.paths, log_days(store.paths))
+        verification.prove(store.paths, store.reader.path())
     except LogDamaged as damage:
         return damage
     return None
@@ -90,14 +90,14 @@ def _folded(store: FilesystemStore) -> dict[str, Folded]:
         digest, seq = here.digest, here.seq
         for line, event in lines:
             if not chain.proves(line, digest) or event.seq <= seq:
-                raise LogDamaged(f"the chain is broken at event {event.seq}", "", seq=event.seq, day=behind.day)
+                raise LogDamaged(f"the chain is broken at event {event.seq}", "", seq=event.seq, day=behind.segment)
             digest, seq = event.hash, event.seq
             try:
                 if event.task_id and not is_remark(event):
                     folded.setdefault(event.task_id, Folded()).add(event)
             except (ValueError, KeyError, TypeError) as error:
                 what = f"event {event.seq} cannot be applied: {error}"
-                raise LogDamaged(what, "", seq=event.seq, day=behind.day) from error
+                raise LogDamaged(what, "", seq=event.seq, day=behind.segment) from error
         here = behind
     return folded
 
@@ -105,7 +105,7 @@ def _folded(store: FilesystemStore) -> dict[str, Folded]:
 def _unpoison(store: FilesystemStore) -> None:
     """Everything before the checkpoint was synced as a whole; the files since then are written to new places."""
     known = journal.load_checkpoint(store.paths)
-    store.log.heal(since=known.position.day if known is not None else "")
+    store.log.heal(since=known.position.segment if known is not None else "")
     _folded(store)
 
 
@@ -123,7 +123,7 @@ def _lost(case: Case) -> str | None:
     if store.damage is not None:
         return store.damage.message
     known = journal.load_checkpoint(store.paths)
-    if known is not None and not store.reader.holds(known.position):
+    if known is not None and not store.reader.has_seen(known.position):
         return f"the log lacks event {known.position.seq}, which was durable"
     if (last := rewritten_log.cut(store)) is not None:
         return f"the log lacks event {last.seq}, which was acknowledged: its end was cut"

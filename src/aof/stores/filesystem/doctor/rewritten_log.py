@@ -16,7 +16,7 @@ from aof.stores.filesystem.doctor import indexed
 from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.integrity import takeover
 from aof.stores.filesystem.io.locks import STRIPE_NAMES
-from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.log.state import State
 from aof.stores.filesystem.log.writer import LOCK
 from aof.stores.filesystem.recovery import journal
@@ -36,7 +36,7 @@ def check(case: Case) -> DoctorFinding | None:
     store = case.store
     last = store.reader.newest()
     witnesses = [one for one in _witnesses(store) if one.seq]
-    missing = [one for one in witnesses if not store.reader.holds(one)]
+    missing = [one for one in witnesses if not store.reader.has_seen(one)]
     changed = min((one.seq for one in missing if one.seq <= last), default=0)
     if not changed:
         return None
@@ -56,7 +56,9 @@ def check(case: Case) -> DoctorFinding | None:
 def cut(store: FilesystemStore) -> Position | None:
     """The last event that was acknowledged, where the log ends before it."""
     stamp = _stamped(store)
-    return stamp if stamp is not None and stamp.seq > store.reader.newest() else None
+    if stamp is None or stamp.seq <= store.reader.newest() or store.reader.has_seen(stamp):
+        return None
+    return stamp
 
 
 def _witnesses(store: FilesystemStore) -> Iterator[Position]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from aof.core.model.run import attempt_folder
 from aof.ports.store import Scope
 from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
@@ -37,7 +38,7 @@ def _odd(store: FilesystemStore, folded: Folded) -> Iterator[tuple[str, bool]]:
     last = {hop: runs[-1] for hop, runs in folded.by_hop().items()}
     for run in folded.runs:
         folder = top if run.hop is None else f"{top}/hops/{run.hop}"
-        place = folder if run is last[run.hop] else f"{folder}/attempts/{run.attempt}"
+        place = folder if run is last[run.hop] else f"{folder}/attempts/{attempt_folder(run)}"
         result = folded.results.get(run.run_id)
         for name, wanted in (("run.json", document(run)), ("run_result.json", document(result) if result else None)):
             found = _content(f"{place}/{name}")

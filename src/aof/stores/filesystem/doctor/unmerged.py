@@ -8,9 +8,8 @@ from aof.stores.filesystem.working_copy.git_index import unmerged
 
 _SHOWN = 20
 _SETTLE = (
-    "settle each path first: 'git restore --source=HEAD --staged --worktree -- .aof/events' keeps this branch's log; "
-    "'git checkout --ours PATH' or '--theirs PATH' and 'git add PATH' settle a task's file; or give the merge up with "
-    "'git merge --abort'"
+    "run 'aof merge', then 'git add -A .aof': it brings both histories together and writes the files of tasks anew; "
+    "settings such as aof.toml are settled as any other file; or give the merge up with 'git merge --abort'"
 )
 
 

@@ -22,7 +22,8 @@ from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base import documents
 from aof.stores.base.documents import DocumentState
 from aof.stores.filesystem.io.read import LARGEST, Seen, read, seen
-from aof.stores.filesystem.log.reader import Position, end_position, events_after, events_before
+from aof.stores.filesystem.log.position import Position
+from aof.stores.filesystem.log.reader import end_position, events_after, events_before
 from aof.stores.filesystem.working_copy import markdown
 
 TYPE_CHECKING = False
@@ -58,6 +59,8 @@ class FileDesk:
         self._boot = boot
         self._durable = durable
         self._root = parts.paths.root
+        self._here: Position | None = None
+        self.known: DocumentState | None = None  # what the document was like when it was last looked at or written
 
     def state(self) -> DocumentState | None:
         """What the lock file says, if it is of this boot and of this log."""
@@ -70,10 +73,12 @@ class FileDesk:
             state = noted.intended
         here = None if state is None else Position.parse(state.place.split())
         known = noted.boot == self._boot and here is not None and self._parts.reader.holds(here)
-        return state if known else None
+        self.known, self._here = (state, here) if known else (None, None)
+        return self.known
 
     def keep(self, state: DocumentState) -> None:
         """Note it; what does not fit is not noted, and costs time later."""
+        self.known = state
         self._note(Noted(self._boot, state))
 
     def intend(self, before: DocumentState | None, after: DocumentState) -> None:
@@ -87,10 +92,9 @@ class FileDesk:
 
     def fresh(self, state: DocumentState | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:
         """What lies behind the place that was noted."""
-        here = None if state is None else Position.parse(state.place.split())
-        if here is None:
+        if state is None or self._here is None:
             return end_position(self._parts.reader).text(), []
-        behind, events = events_after(self._parts.reader, types, here)
+        behind, events = events_after(self._parts.reader, types, self._here)
         return behind.text(), events
 
     def past(self, place: str, types: tuple[str, ...]) -> Iterator[Event]:
@@ -250,6 +254,7 @@ class Documents:
         self._boot = boot
         self._durable = durable
         self._thought: dict[str, tuple[str, int]] = {}
+        self._followed: dict[str, tuple[object, str]] = {}  # where the log ended, and what the file looked like then
 
     def follow(self, projection: Projection, held: list[HeldLock], facts: Facts) -> None:
         """Let a document catch up under its lock, which must be held and must not have been deleted."""
@@ -260,9 +265,13 @@ class Documents:
         lock = next((one for one in held if one.name == name), None)
         if lock is None or not os.fstat(lock.fd).st_nlink:
             raise ScopeTooNarrow(Scope(names=frozenset({name})))
-        documents.follow(
-            FileDesk(self._parts, lock, projection.path, self._boot, durable=self._durable), projection, facts
-        )
+        desk = FileDesk(self._parts, lock, projection.path, self._boot, durable=self._durable)
+        end = self._parts.reader.end()
+        if self._followed.get(name) == (end, desk.mark(projection.path)):
+            return  # as this process has left it
+        documents.follow(desk, projection, facts)
+        if desk.known is not None:
+            self._followed[name] = end, desk.known.mark
 
     def foreseen(self, projection: Projection, paths: Iterable[str], facts: Facts) -> dict[str, str]:
         """What the files would be after the document caught up; nothing is written."""

@@ -11,6 +11,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import takewhile
 from typing import Any
 
 from aof._support.gc_pause import uncollected
@@ -22,12 +23,13 @@ from aof.core.model.events import Event, is_remark
 from aof.core.model.ids import is_task_id
 from aof.core.model.task import Task
 from aof.stores.base.fold import fold
-from aof.stores.filesystem.index import queries, schema
+from aof.stores.filesystem.index import attention_table, queries, schema
 from aof.stores.filesystem.index.schema import is_audited, is_searched
 from aof.stores.filesystem.io.locks import stripe
 from aof.stores.filesystem.io.paths import Paths, folder_of
 from aof.stores.filesystem.io.read import digest, read
-from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.lane_names import day_of
+from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.recovery import journal
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy import markdown
@@ -109,6 +111,9 @@ class _Changes:
             "DELETE FROM tasks WHERE place = ?", ((schema.place(folder_of(task), task.id),) for task in old)
         )
         self._database.executemany("DELETE FROM edges WHERE task = ?", ((task.id,) for task in old))
+        attention_table.remove(self._database, old)
+        renumbered = [(task.id,) for task in old if task.aliases]
+        self._database.executemany("DELETE FROM aliases WHERE task = ?", renumbered)
         _insert(self._database, [(task, None) for task in new])
         touched = {task.id for task in new} | {task.parent_id for task in (*old, *new) if task.parent_id is not None}
         for task in new:
@@ -128,14 +133,18 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
     changes = _Changes(database)
     here = start
     written: dict[str, Event] = {}
-    audited = is_audited(database)
+    audited, chronicled = is_audited(database), is_chronicled(database)
     with database:
         for here, lines in store.reader.proven(start):
             if audited:
                 from aof.stores.filesystem.index import audit_table, health_table
 
-                audit_table.add(database, ((here.day, event) for _, event in lines))
+                audit_table.add(database, ((day_of(here.segment), event) for _, event in lines))
                 health_table.add(database, (event for _, event in lines))
+            if chronicled:
+                from aof.stores.base import chronicle as told
+
+                told.add(database, (event for _, event in lines))
             for _, event in lines:
                 changes.apply(event)
                 if event.files:
@@ -146,6 +155,22 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
         _remember(store, database, here)
     for event in written.values():
         _follow(store, event, here)
+
+
+def is_chronicled(database: sqlite3.Connection) -> bool:
+    """Whether what the log tells over time is in it, as it is where somebody has asked before."""
+    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'lives'").fetchone() is not None
+
+
+def chronicle(store: FilesystemStore, database: sqlite3.Connection, until: int) -> None:
+    """Put in what every event up to one tells over time, unless that is there."""
+    if is_chronicled(database):
+        return
+    from aof.stores.base import chronicle as told
+
+    with database:
+        database.executescript(told.TABLES)
+        told.add(database, takewhile(lambda event: event.seq <= until, store.reader.events(0)))
 
 
 def _follow(store: FilesystemStore, event: Event, behind: Position) -> None:
@@ -181,7 +206,7 @@ def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
     """
     known = journal.load_checkpoint(store.paths) if not store.log.replaced else None
     since = known.position if known is not None and store.reader.holds(known.position) else Position()
-    database.executescript(schema.TABLES)
+    database.executescript(schema.TABLES + attention_table.TABLE)
     noted = store.heads.by_folder()
     if store.log.replaced:  # the heads of another log say nothing
         noted = {folder: [] for folder in noted}
@@ -209,7 +234,7 @@ def build(store: FilesystemStore, database: sqlite3.Connection) -> None:
 def fill(database: sqlite3.Connection, tasks: Iterable[Task]) -> None:
     """Fill an empty database with tasks that are at hand."""
     filling = _Filling()
-    database.executescript(schema.TABLES)
+    database.executescript(schema.TABLES + attention_table.TABLE)
     _insert(database, [(task, None) for task in tasks], filling)
     _finish(database, filling)
 
@@ -235,6 +260,10 @@ def _insert(database: sqlite3.Connection, tasks: Sequence[Recorded], filling: _F
     database.executemany(schema.INSERT, made)
     edges = [(task.id, blocker) for task in waiting for blocker in task.depends_on]
     database.executemany("INSERT OR REPLACE INTO edges VALUES (?, ?)", edges)
+    attention_table.add(database, (task for task, _ in tasks))
+    renumbered = [(old, task.id) for task, _ in tasks if task.aliases for old in task.aliases]
+    if renumbered:
+        database.executemany("INSERT OR REPLACE INTO aliases VALUES (?, ?)", renumbered)
     if filling is not None:
         filling.tallies.update(schema.tally(made))
         filling.waiting.update(task.id for task in waiting)
@@ -249,8 +278,8 @@ def _hold(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:
 
 def _remember(store: FilesystemStore, database: sqlite3.Connection, here: Position) -> None:
     day, end = store.reader.end()
-    if not here.day or (day > here.day and not end):
+    if not here.segment or (day > here.segment and not end):
         here = Position(day, 0, here.seq, here.digest)
     database.execute("DELETE FROM meta")
-    values = (schema.VERSION, here.day, here.offset, here.seq, here.digest)
+    values = (schema.VERSION, here.segment, here.offset, here.seq, here.digest)
     database.execute("INSERT INTO meta VALUES (?, ?, ?, ?, ?)", values)

@@ -52,12 +52,13 @@ class _Open:
 
 
 class Asked:
-    """What a question needs beside the tasks: audit records and health, or texts to search."""
+    """What a question needs beside the tasks: audit records and health, texts to search, or what the log tells."""
 
-    __slots__ = ("audited", "searched")
+    __slots__ = ("audited", "chronicled", "searched")
 
-    def __init__(self, *, audited: bool = False, searched: bool = False) -> None:
+    def __init__(self, *, audited: bool = False, searched: bool = False, chronicled: bool = False) -> None:
         self.audited = audited
+        self.chronicled = chronicled
         self.searched = searched
 
 
@@ -70,14 +71,27 @@ class Cache:
         self._idle: list[_Open] = []
 
     def ask(
-        self, question: Callable[[sqlite3.Connection], _Answer], *, audited: bool = False, searched: bool = False
+        self,
+        question: Callable[[sqlite3.Connection], _Answer],
+        *,
+        audited: bool = False,
+        searched: bool = False,
+        chronicled: bool = False,
     ) -> _Answer:
         """Put a question to a cache that has seen every event of the log; with audit, health, texts where asked for."""
-        asked = Asked(audited=audited, searched=searched)
+        asked = Asked(audited=audited, searched=searched, chronicled=chronicled)
+        try:
+            return self._ask(question, asked)
+        except LogDamaged:
+            if not self._store.merger.untangle():
+                raise
+        return self._ask(question, asked)
+
+    def _ask(self, question: Callable[[sqlite3.Connection], _Answer], asked: Asked) -> _Answer:
         with self._locked(exclusive=False) as held, suppress(*_BROKEN), self._connection(held) as database:
             if database is not None and self._is_current(database) and _has(database, asked):
                 return question(database)
-        if searched:
+        if asked.searched:
             from aof.stores.filesystem.index import text_table
 
             text_table.require_full_text()
@@ -141,7 +155,7 @@ class Cache:
 
     def _is_current(self, database: sqlite3.Connection) -> bool:
         position = schema.applied_position(database)
-        return position is not None and self._store.reader.end() == (position.day, position.offset)
+        return position is not None and self._store.reader.end() == (position.segment, position.offset)
 
     def _catch_up(self, held: HeldLock, database: sqlite3.Connection, asked: Asked) -> bool:
         """Apply what the log has and the cache has not; False when they do not belong together."""
@@ -164,7 +178,7 @@ class Cache:
     def _add(self, database: sqlite3.Connection, asked: Asked) -> None:
         """What takes a look at the whole log or at every file is put in where somebody asks.
 
-        That is: audit records, the agents' health, and the texts of the tasks.
+        That is: audit records, the agents' health, the texts of the tasks, and the chronicle of runs and moves.
         """
         if asked.searched:
             from aof.stores.filesystem.index import text_table
@@ -176,6 +190,8 @@ class Cache:
 
             audit_table.fill(database, self._store.reader, here.seq)
             health_table.fill(database, self._store.reader, here.seq)
+        if here is not None and asked.chronicled:
+            builder.chronicle(self._store, database, here.seq)
 
     @contextmanager
     def _built(self, held: HeldLock, asked: Asked) -> Iterator[sqlite3.Connection]:
@@ -227,6 +243,8 @@ def _has(database: sqlite3.Connection, asked: Asked) -> bool:
 
         if not text_table.is_fresh(database):
             return False
+    if asked.chronicled and not builder.is_chronicled(database):
+        return False
     return not asked.audited or schema.is_audited(database)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from aof.core.model.ids import NUMBER_DIGITS, is_task_id, matches, split_task_id
 from aof.ports import store as ports
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.task import Task
     from aof.core.org.health.agent_health import AgentHealth
+    from aof.core.runs.attention import AttentionPage, AttentionQuery
+    from aof.core.runs.chronicle import FlowFacts, SpanPage, SpanQuery
     from aof.ports.audit import AuditQuery
     from aof.ports.lists import Place
     from aof.ports.store import Page
@@ -40,21 +42,14 @@ class Index:
     def __init__(self, store: FilesystemStore) -> None:
         self._cache = Cache(store)
 
-    def find(self, query: Query) -> Page:
-        """One page of tasks, with counts over all that match."""
-        counts, records, values = queries.asked(query)
+    def pages(self, asked: Sequence[Query]) -> tuple[Page, ...]:
+        """For each query one page of tasks, with counts over all that match."""
+        prepared = [(query, *queries.asked(query)) for query in asked]
 
-        def both(database: sqlite3.Connection) -> Page:
-            found = database.execute(records, values).fetchall()
-            tasks = tuple(schema.record(text) for text, _ in found[: query.limit])
-            if query.counted:
-                by_status = dict(database.execute(counts, values).fetchall())
-            else:
-                by_status = dict(Counter(task.status for task in tasks))
-            end = (found[len(tasks) - 1][1], tasks[-1].id) if tasks and len(found) > len(tasks) else None
-            return ports.Page(sum(by_status.values()), by_status, tasks, end)
+        def each(database: sqlite3.Connection) -> tuple[Page, ...]:
+            return tuple(_page(database, *one) for one in prepared)
 
-        return self._cache.ask(both, searched=query.search is not None)
+        return self._cache.ask(each, searched=any(query.search is not None for query in asked))
 
     def shown(self, query: Query) -> tuple[dict[str, int], list[Shown], Place | None]:
         """The same for a list: counts, what a row needs of each task, and where the page ends if others follow."""
@@ -76,6 +71,13 @@ class Index:
             if len(ends) == 1:
                 return tuple(matches(part, ends))
         return tuple(matches(part, self._names(f"instr('-' || {schema.name()}, ?) > 0", f"-{part}")))
+
+    def aliases(self) -> dict[str, tuple[str, ...]]:
+        """The IDs that tasks had elsewhere, each with its tasks."""
+        found: dict[str, list[str]] = {}
+        for old, task in self._rows("SELECT old, task FROM aliases"):
+            found.setdefault(old, []).append(task)
+        return {old: tuple(sorted(tasks, key=split_task_id)) for old, tasks in found.items()}
 
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
@@ -161,6 +163,30 @@ class Index:
             edges.setdefault(task, []).append(blocker)
         return {task: tuple(blockers) for task, blockers in edges.items()}
 
+    def attention(self, query: AttentionQuery) -> AttentionPage:
+        """What needs a person, oldest first."""
+        from aof.stores.filesystem.index import attention_table
+
+        return self._cache.ask(lambda database: attention_table.find(database, query))
+
+    def last_seen(self) -> dict[str, str]:
+        """When the log tells last of each name."""
+        from aof.stores.base import chronicle
+
+        return self._cache.ask(chronicle.last_seen, chronicled=True)
+
+    def run_spans(self, query: SpanQuery) -> SpanPage:
+        """A page of runs, the last one first."""
+        from aof.stores.base import chronicle
+
+        return self._cache.ask(lambda database: chronicle.run_spans(database, query), chronicled=True)
+
+    def flow_facts(self, since: str) -> FlowFacts:
+        """What moved, was finished and was run."""
+        from aof.stores.base import chronicle
+
+        return self._cache.ask(lambda database: chronicle.flow_facts(database, since), chronicled=True)
+
     def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
         """The audit records that match, in the order of the log."""
         from aof.stores.filesystem.index import audit_table
@@ -201,6 +227,17 @@ class Index:
 
     def _rows(self, sql: str, *values: str | int) -> list[Any]:
         return self._cache.ask(lambda database: database.execute(sql, values).fetchall())
+
+
+def _page(database: sqlite3.Connection, query: Query, counts: str, records: str, values: dict[str, Any]) -> Page:
+    found = database.execute(records, values).fetchall()
+    tasks = tuple(schema.record(text) for text, _ in found[: query.limit])
+    if query.counted:
+        by_status = dict(database.execute(counts, values).fetchall())
+    else:
+        by_status = dict(Counter(task.status for task in tasks))
+    end = (found[len(tasks) - 1][1], tasks[-1].id) if tasks and len(found) > len(tasks) else None
+    return ports.Page(sum(by_status.values()), by_status, tasks, end)
 
 
 def _times(agent: str, hops: str | None, handed: str | None, own: int) -> int:

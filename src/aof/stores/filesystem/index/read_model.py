@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from aof.stores.filesystem.io.system import clearly
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from aof.core.handoffs.audit import AuditRecord
     from aof.core.model.task import Task
     from aof.core.org.health.agent_health import AgentHealth
+    from aof.core.runs.attention import AttentionPage, AttentionQuery
+    from aof.core.runs.chronicle import FlowFacts, SpanPage, SpanQuery
     from aof.ports.audit import AuditQuery
     from aof.ports.lists import Query
     from aof.ports.store import Page
@@ -28,17 +30,47 @@ class IndexReadModel:
     def find(self, query: Query) -> Page:
         """Answer from the index."""
         with clearly("read the index"):
-            return self.index.find(query)
+            return self.index.pages((query,))[0]
+
+    def pages(self, queries: Iterable[Query]) -> tuple[Page, ...]:
+        """The same for several queries at once."""
+        with clearly("read the index"):
+            return self.index.pages(tuple(queries))
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
         with clearly("read the index"):
             return self.index.ids(part)
 
+    def aliases(self) -> dict[str, tuple[str, ...]]:
+        """The IDs that tasks had elsewhere."""
+        with clearly("read the index"):
+            return self.index.aliases()
+
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
         with clearly("read the index"):
             return self.index.resources_in_use()
+
+    def attention(self, query: AttentionQuery) -> AttentionPage:
+        """What needs a person, oldest first."""
+        with clearly("read the index"):
+            return self.index.attention(query)
+
+    def last_seen(self) -> dict[str, str]:
+        """When the log tells last of each name."""
+        with clearly("read the index"):
+            return self.index.last_seen()
+
+    def run_spans(self, query: SpanQuery) -> SpanPage:
+        """A page of runs, the last one first."""
+        with clearly("read the index"):
+            return self.index.run_spans(query)
+
+    def flow_facts(self, since: str) -> FlowFacts:
+        """What moved, was finished and was run."""
+        with clearly("read the index"):
+            return self.index.flow_facts(since)
 
     def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
         """The audit records that match."""

@@ -17,7 +17,7 @@ from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
 from aof.core.model.times import end_of
 from aof.stores.filesystem.index import codec
-from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.position import Position
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from aof.core.model.task import Task
 
-VERSION: Final = 8
+VERSION: Final = 9
 FOLDERS: Final = (*STATUSES, "archive")
 BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
 _NUMBER_BITS, _ID_BITS = 30, 57  # a number has at most nine digits, a day has eight
@@ -55,6 +55,7 @@ CREATE INDEX by_handed ON tasks (handed) WHERE handed IS NOT NULL;
 CREATE INDEX by_due ON tasks (due) WHERE due IS NOT NULL;
 CREATE INDEX by_key ON tasks (key) WHERE key IS NOT NULL;
 CREATE TABLE edges (task TEXT, blocker TEXT, PRIMARY KEY (task, blocker)) WITHOUT ROWID;
+CREATE TABLE aliases (old TEXT, task TEXT, PRIMARY KEY (old, task)) WITHOUT ROWID;
 CREATE TABLE tallies (
   status TEXT, archived INTEGER, hidden INTEGER, whose, resource, held INTEGER, waits INTEGER, tasks INTEGER,
   PRIMARY KEY (status, archived, hidden, whose, resource, held, waits)
@@ -98,13 +99,18 @@ _days = _Days()
 
 def place(folder: str, task_id: str) -> int:
     """The key of a task's row."""
-    day, number = split_task_id(task_id)
-    return _FIRST[folder] | _days[day] | number
+    return _FIRST[folder] | _in_any_folder(task_id)
 
 
 def places(task_id: str) -> list[int]:
     """Every key that the task's row may have."""
-    return [place(folder, task_id) for folder in FOLDERS]
+    own = _in_any_folder(task_id)
+    return [first | own for first in _FIRST.values()]
+
+
+def _in_any_folder(task_id: str) -> int:
+    day, number = split_task_id(task_id)
+    return _days[day] | number
 
 
 def within(folder: str) -> str:

@@ -10,16 +10,17 @@ branch's: whether it is, its tasks' files show, and that is for others to judge.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 
 from aof.core.model.ids import split_task_id
 from aof.stores.filesystem.integrity import verification
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
-from aof.stores.filesystem.log.chain import last_event
-from aof.stores.filesystem.log.line_end import GENESIS
-from aof.stores.filesystem.log.reader import Position, Reader, log_days
-from aof.stores.filesystem.log.state import Stamp, State, older_days
+from aof.stores.filesystem.log.layout import Layouts, PathSection, last_before, segments
+from aof.stores.filesystem.log.position import Position
+from aof.stores.filesystem.log.reader import Reader
+from aof.stores.filesystem.log.state import Stamp, State, older_files
 
 _LINE = 16
 _CHUNK = 1 << 20
@@ -79,8 +80,8 @@ class Revs:
 
     def _mentioned(self, text: bytes) -> bool:
         """Whether the log has this text anywhere."""
-        for day in log_days(self._paths):
-            with open(self._paths.log(day), "rb") as file:
+        for segment in segments(self._paths):
+            with open(self._paths.log(segment), "rb") as file:
                 rest = b""
                 while data := file.read(_CHUNK):
                     if text in rest + data:
@@ -93,39 +94,41 @@ class Revs:
 
 
 class LogGuard:
-    """What one process knows of the older days' files."""
+    """What one process knows of the files before the current one."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
+        self._layouts = Layouts(paths)
         self._folder = 0
         self._older = ""
 
     def as_left(self, state: State, folder: int) -> bool:
         """Whether folder and files look as the last appender left them; `folder` is the open folder of the log."""
         stamp = state.stamp
-        if stamp is None or stamp.position.day != state.day or stamp.folder != os.fstat(folder).st_ctime_ns:
+        if stamp is None or stamp.position.segment != state.segment or stamp.folder != os.fstat(folder).st_ctime_ns:
             return False
         if stamp.older != self._older:  # this process has not looked at them yet
-            self._older = older_days(self._paths, self._before(state.day))
+            self._older = self._files(self._before(state.segment))
             if stamp.older != self._older:
                 return False
         try:
-            return stamp.describes(os.stat(self._paths.log(state.day)))
+            return stamp.describes(os.stat(self._paths.log(state.segment)))
         except FileNotFoundError:
             return False
 
     def verify(self, state: State) -> bool:
         """Whether the log still has what was appended last; raises LogDamaged where it is not a whole history."""
-        stamp, days = state.stamp, log_days(self._paths)
-        if stamp is None or not state.day or state.day not in days:
-            return True  # nobody has said what to expect, or the whole day is gone, which looking for its end tells
-        while days[-1] > state.day and not os.stat(self._paths.log(days[-1])).st_size:
-            days.pop()
-        untouched = days[-1] == state.day and older_days(self._paths, days[:-1]) == stamp.older
+        stamp, path = state.stamp, self._layouts.path()
+        if stamp is None or not state.segment or not path:
+            return True  # nobody has said what to expect, or all of it is gone, which looking for its end tells
+        while path[-1].name > state.segment and not os.stat(self._paths.log(path[-1].name)).st_size:
+            path = path[:-1]
+        untouched = path[-1].name == state.segment and self._files(path[:-1]) == stamp.older
         if untouched:
-            proof = verification.prove_last(self._paths, state.day, self._last_before(state.day), stamp.position)
+            before = last_before(self._paths, path[:-1])
+            proof = verification.prove_last(self._paths, path[-1], before, stamp.position)
         else:
-            proof = verification.prove(self._paths, days, stamp.position)
+            proof = verification.prove(self._paths, path, stamp.position)
         if not proof.known and proof.rest:
             raise verification.lost(stamp.position)
         return proof.known
@@ -134,15 +137,12 @@ class LogGuard:
         """What to leave behind."""
         changed = os.fstat(folder).st_ctime_ns
         if changed != self._folder or not self._older:
-            self._folder, self._older = changed, older_days(self._paths, self._before(position.day))
+            self._folder, self._older = changed, self._files(self._before(position.segment))
         found = os.fstat(fd)
         return Stamp(changed, self._older, found.st_ino, found.st_ctime_ns, position)
 
-    def _before(self, day: str) -> list[str]:
-        return [one for one in log_days(self._paths) if one < day]
+    def _before(self, segment: str) -> tuple[PathSection, ...]:
+        return self._layouts.path_to(segment)[:-1]
 
-    def _last_before(self, day: str) -> tuple[int, str]:
-        for earlier in reversed(self._before(day)):
-            if (last := last_event(self._paths.log(earlier))) is not None:
-                return last.seq, last.hash
-        return 0, GENESIS
+    def _files(self, path: Iterable[PathSection]) -> str:
+        return older_files(self._paths, (section.name for section in path))

@@ -10,8 +10,7 @@ from aof.core.errors.storage import LogDamaged
 from aof.stores.base.fold import fold
 from aof.stores.filesystem.io import locks
 from aof.stores.filesystem.io.read import digest, read
-from aof.stores.filesystem.log.chain import last_event
-from aof.stores.filesystem.log.reader import Position, log_days
+from aof.stores.filesystem.log.position import Position
 
 if TYPE_CHECKING:
     from aof.core.model.task import Task
@@ -38,8 +37,10 @@ def start_over(store: FilesystemStore) -> None:
     held = store.locks.acquire_all(locks.EVERY_STRIPE)
     try:
         store.log.refresh(sound=True)
+        if store.reader.layout() is not None and store.merger.follow(held):
+            return
         newest = store.recovery.highest_rev()
-        if newest > store.log.seq:
+        if newest > store.log.seq and store.reader.tips() == 1:
             raise _lacking(newest)
         refuse_alone(store)
         store.begin_anew(held)
@@ -54,16 +55,19 @@ def refuse_cut(store: FilesystemStore) -> None:
     """Raise LogDamaged where the log was cut while nobody knew its end, as after `locks/` was deleted too.
 
     Asked before the log's end is looked for: what was acknowledged must not be taken for what a dead writer left. Only
-    the file of a task that the log knows is a proof; one of another birth is another history's.
+    the file of a task that the log knows is a proof; one of another birth is another history's, and bytes that another
+    lane wrote are another clone's. While histories wait for their merge, git may have mixed the files of all.
     """
-    ends = (last_event(store.paths.log(day)) for day in reversed(log_days(store.paths)))
-    last = next((one.seq for one in ends if one is not None), 0)
+    if store.reader.tips() > 1:
+        return
+    last = store.reader.newest()
     later = [(task_id, rev) for task_id, rev in store.recovery.revs() if rev > last]
     known = fold(event for _, lines in store.reader.proven(Position()) for _, event in lines) if later else {}
     for task_id, rev in later:
         task = known[task_id].task if task_id in known else None
         folders = store.files.present(task_id) if task is not None else ()
-        if task is not None and any(_is_of(task, _bytes(store.paths.task(one, task_id))) for one in folders):
+        found = [_bytes(store.paths.task(one, task_id)) for one in folders]
+        if task is not None and any(_is_of(task, data) and not store.files.lanes.wrote(digest(data)) for data in found):
             raise _lacking(rev)
 
 

@@ -6,13 +6,15 @@ Must not know locks, nor what the events mean.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from aof.core.errors.storage import LogDamaged
 from aof.core.model.events import Event
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.log import chain
-from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.lanes import read_header, refused
+from aof.stores.filesystem.log.layout import PathSection
+from aof.stores.filesystem.log.position import Position
 
 _CHUNK = 1 << 20
 _HINT = "restore events/ from a backup or from version control, or run 'aof doctor'; nothing was changed"
@@ -27,13 +29,16 @@ class Proof:
         self.known = known is None or not known.seq
         self._known = known
 
-    def day(self, paths: Paths, day: str) -> None:
-        """Verify the file of the next day; raises LogDamaged that names the first wrong event."""
+    def section(self, paths: Paths, section: PathSection) -> None:
+        """Verify the next part of the path; raises LogDamaged that names the first wrong event."""
+        day = section.name
         if self.rest:
-            raise wrong(self.end.day, self.end.seq + 1, "is incomplete, and later days follow it")
-        here = Position(day, 0, self.end.seq, self.end.digest)
-        digest, offset = here.digest, 0
-        for line in _lines(paths.log(day)):
+            raise wrong(self.end.segment, self.end.seq + 1, "is incomplete, and later files follow it")
+        here = Position(day, section.begin, self.end.seq, self.end.digest)
+        digest, offset = here.digest, section.begin
+        if section.begin:
+            self._header(paths, day)
+        for line in _lines(paths.log(day), section):
             if not line.endswith(b"\n"):
                 offset += len(line)
                 break
@@ -42,8 +47,14 @@ class Proof:
             if event.commit[0] == event.commit[1]:
                 here = Position(day, offset, event.seq, digest)
                 if self._known is not None and (offset, digest) == (self._known.offset, self._known.digest):
-                    self.known = self.known or day == self._known.day
+                    self.known = self.known or day == self._known.segment
         self.end, self.rest = here, offset - here.offset
+
+    def _header(self, paths: Paths, segment: str) -> None:
+        """A lane's header has to name the event that its first one builds on."""
+        after = read_header(paths.log(segment), segment)[0].after
+        if (after.hash, after.seq) != (self.end.digest, self.end.seq):
+            raise refused(segment, f"does not build on event {self.end.seq}, which comes before it")
 
 
 def _proven(line: bytes, digest: str, before: Position, day: str) -> Event:
@@ -58,19 +69,19 @@ def _proven(line: bytes, digest: str, before: Position, day: str) -> Event:
     return event
 
 
-def prove(paths: Paths, days: list[str], known: Position | None = None) -> Proof:
-    """Verify these days, which are all there are, from the first event on."""
+def prove(paths: Paths, path: Iterable[PathSection], known: Position | None = None) -> Proof:
+    """Verify a path from the first event on."""
     proof = Proof(known)
-    for day in days:
-        proof.day(paths, day)
+    for section in path:
+        proof.section(paths, section)
     return proof
 
 
-def prove_last(paths: Paths, day: str, before: tuple[int, str], known: Position | None) -> Proof:
-    """Verify the last day only, where the ones before are as they were left; `before` is their last number and hash."""
+def prove_last(paths: Paths, last: PathSection, before: tuple[int, str], known: Position | None) -> Proof:
+    """Verify the last part only, where those before are as they were left; `before` is their last number and hash."""
     proof = Proof(known)
     proof.end = Position("", 0, *before)
-    proof.day(paths, day)
+    proof.section(paths, last)
     return proof
 
 
@@ -82,19 +93,20 @@ def wrong(day: str, seq: int, what: str) -> LogDamaged:
 def lost(known: Position) -> LogDamaged:
     """What was appended and is gone."""
     return LogDamaged(
-        f"events/{known.day}.jsonl lacks event {known.seq}, which was acknowledged: it was cut or changed",
+        f"events/{known.segment}.jsonl lacks event {known.seq}, which was acknowledged: it was cut or changed",
         _HINT,
-        day=known.day,
+        day=known.segment,
         seq=known.seq,
     )
 
 
-def _lines(path: str) -> Iterator[bytes]:
-    """The file's lines; the last one may have no end."""
+def _lines(path: str, section: PathSection) -> Iterator[bytes]:
+    """The lines of a part of a file; the last one may have no end."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        rest = b""
-        while data := os.read(fd, _CHUNK):
+        rest, offset = b"", section.begin
+        while data := os.pread(fd, _CHUNK if section.end is None else min(_CHUNK, section.end - offset), offset):
+            offset += len(data)
             lines = (rest + data).split(b"\n")
             rest = lines.pop()
             for line in lines:

@@ -98,15 +98,8 @@ class Disk:
 
     def prove(self, folder: str) -> None:
         """Refuse a folder that is reached through a link; one that is missing will be made."""
-        if self._beneath is None:
-            return
-        try:
-            if self._beneath.keeps(folder) or self._beneath.has(folder):
-                self._beneath.folder(folder)
-        except FileNotFoundError:
-            above = folder.rpartition("/")[0]
-            if above != self._beneath.root:
-                self.prove(above)
+        if self._beneath is not None:
+            self._beneath.prove(folder)
 
     def refuse_link(self, path: str) -> None:
         """Refuse to replace a link."""

@@ -2,7 +2,8 @@
 
 The counter is a cache: under a new boot, or where it is lost, it is rebuilt from log, folders and archive. A process
 that asks often gets more and more numbers at once, which it hands out without another look. A person may have given
-such a number to a file of their own, so the creator of a task checks whether it is there.
+such a number to a file of their own, so the creator of a task checks whether it is there. Which numbers are a clone's
+to give, others say.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Callable
 
 from aof.core.model.ids import is_task_id, split_task_id, task_id
+from aof.core.model.numbers import Numbers
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import HeldLock, Locks
 from aof.stores.filesystem.io.paths import Paths
@@ -20,18 +22,27 @@ from aof.stores.filesystem.log.reader import Reader
 LOCK = "counter"
 _BYTES = 96
 _MOST_AT_ONCE = 4  # a gap that a person sees, when another process goes on behind them
-LARGEST = 100_000_000  # a person may name a file as they like; the numbers after it must still be IDs
 
 
 class Counter:
     """Gives out IDs."""
 
-    def __init__(self, paths: Paths, locks: Locks, disk: Disk, reader: Reader, boot_id: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        paths: Paths,
+        locks: Locks,
+        disk: Disk,
+        reader: Reader,
+        boot_id: Callable[[], str],
+        *,
+        numbers: Callable[[], Numbers],
+    ) -> None:
         self._paths = paths
         self._locks = locks
         self._disk = disk
         self._reader = reader
         self._boot = boot_id()
+        self._numbers = numbers
         self._day = ""
         self._ours = range(0)
         self._at_once = 1
@@ -58,10 +69,11 @@ class Counter:
                 self._ours = range(last, self._ours.stop)
 
     def _take_more(self, today: str) -> None:
+        numbers = self._numbers()
         held = self._locks.take(LOCK)
         try:
-            day, number = self._last(held, today)
-            last = number + self._at_once
+            day, number = self._last(held, today, numbers)
+            last = number + min(self._at_once, numbers.room(number))
             self._note(held, day, last)
         finally:
             self._locks.release((held,))
@@ -105,24 +117,27 @@ class Counter:
                 return day, int(number)
         return None
 
-    def _last(self, held: HeldLock, today: str) -> tuple[str, int]:
+    def _last(self, held: HeldLock, today: str, numbers: Numbers) -> tuple[str, int]:
+        """The day, and the number to go on after; one that is not, or no longer, this clone's is not gone on after."""
         noted = self._noted(held)
-        return noted if noted is not None and noted[0] >= today else (today, self._highest(today))
+        if noted is not None and noted[0] >= today and numbers.room(noted[1]):
+            return noted
+        day = today if noted is None else max(today, noted[0])
+        return day, numbers.last(self._used(day))
 
-    def _highest(self, day: str) -> int:
-        """The highest number that was ever used on a day, also by a person."""
-        highest = 0
+    def _used(self, day: str) -> set[int]:
+        """Every number that was ever used on a day, also by a person."""
+        used: set[int] = set()
         runs = self._paths.run(""), self._paths.run("", archived=True)  # these may be all that is left of a task
         for folder in (*(folder for _, folder in self._paths.folders), *runs):
             for entry in os.scandir(folder):
-                highest = max(highest, _number(entry.name.split(".")[0], day))
-        for used in self._reader.ids():
-            highest = max(highest, _number(used, day))
-        return highest
+                used.add(_number(entry.name.split(".")[0], day))
+        used.update(_number(name, day) for name in self._reader.ids())
+        return used
 
 
 def _number(name: str, day: str) -> int:
     if not is_task_id(name):
         return 0
     its_day, number = split_task_id(name)
-    return number if its_day == day and number < LARGEST else 0
+    return number if its_day == day else 0

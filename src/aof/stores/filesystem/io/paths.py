@@ -24,14 +24,23 @@ DIRECTORIES = (
     "archive/runs",
     "locks",
     "locks/heads",
+    "locks/lanes",
     "locks/revs",
     "tmp",
 )
-# Git changes no line ending: digests and the log's chain are of bytes. And two histories cannot be merged line by line:
-# it keeps one of them and says that there is a conflict.
-ATTRIBUTES = ("* -text", "events/*.jsonl -merge")
+# Git changes no line ending: digests and the log's chain are of bytes. Of a file of the log that two clones wrote to,
+# as older versions let them, it keeps every line: which ones belong together their hashes show.
+ATTRIBUTES = ("* -text", "events/*.jsonl merge=union")
+OLD_ATTRIBUTES = ("events/*.jsonl -merge",)  # what earlier versions wrote in its place
 # What workers print is for this machine: it may hold what nobody wants in a repository.
-UNSHARED = ("runs/**/attempts/*/*.log", "runs/**/attempts/*/process.json*", "archive/runs/**/attempts/*/*.log")
+# Heartbeats are signs of life on this machine: elsewhere they would say nothing, and git would find conflicts in them.
+UNSHARED = (
+    "runs/**/run_heartbeat.json",
+    "archive/runs/**/run_heartbeat.json",
+    "runs/**/attempts/*/*.log",
+    "runs/**/attempts/*/process.json*",
+    "archive/runs/**/attempts/*/*.log",
+)
 IGNORED = ("index.sqlite*", "locks/", "logs/", "tmp/", "events/torn/", "tokens.json", *UNSHARED)
 
 _numbers = count()
@@ -56,6 +65,8 @@ class Paths:
         self.torn = f"{root}/events/torn"
         self.locks = f"{root}/locks"
         self.heads = f"{root}/locks/heads"
+        self.lanes = f"{root}/locks/lanes"
+        self.apart = f"{root}/locks/apart"
         self.revs = f"{root}/locks/revs"
         self.waited = f"{root}/locks/ends"  # `waited` of earlier versions did not know children
         self.journal = f"{root}/locks/journal"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.stores.filesystem.log.reader import Position
+    from aof.stores.filesystem.log.position import Position
 
 _MOST = 8  # readers at different places at once
 

@@ -7,6 +7,7 @@ in unnoticed. The end of a file is found from behind, which costs the same howev
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import msgspec
 
@@ -46,6 +47,15 @@ def proves(line: bytes, previous: str) -> bool:
     return hexdigest(previous.encode() + line[:-TAIL_BYTES]).encode() == claimed
 
 
+def follows(previous: str, lines: Sequence[bytes]) -> str | None:
+    """The hash at the end of lines that follow one another, the first the hash before it; None where one does not."""
+    for line in lines:
+        if not proves(line, previous):
+            return None
+        previous = digest_of(line)
+    return previous
+
+
 def digest_of(line: bytes) -> str:
     """The hash that a line ends with."""
     return line[-TAIL_BYTES + len(MARK) : -len(CLOSE)].decode("ascii", "replace")
@@ -67,17 +77,20 @@ def last_commit_end(data: bytes) -> tuple[int, Event | None]:
     return 0, None
 
 
-def tail(fd: int) -> tuple[int, bytes]:
-    """The end of an open log file, with at least one whole commit if there is any: where it begins, and the bytes."""
-    size = os.fstat(fd).st_size
+def tail(fd: int, begin: int = 0, end: int | None = None) -> tuple[int, bytes]:
+    """The end of an open log file, with at least one whole commit if there is any: where it begins, and the bytes.
+
+    Its events begin at an offset, and another may stand for its end.
+    """
+    size = os.fstat(fd).st_size if end is None else end
     window = _WINDOW
-    while window < size:
+    while window < size - begin:
         data = os.pread(fd, window, size - window)
-        begin = _first_commit(data)
-        if begin is not None and last_commit_end(data[begin:])[0]:
-            return size - window + begin, data[begin:]
+        first = _first_commit(data)
+        if first is not None and last_commit_end(data[first:])[0]:
+            return size - window + first, data[first:]
         window *= 16
-    return 0, os.pread(fd, size, 0)
+    return begin, os.pread(fd, size - begin, begin) if size > begin else b""
 
 
 def _first_commit(data: bytes) -> int | None:
@@ -93,10 +106,10 @@ def _first_commit(data: bytes) -> int | None:
     return None
 
 
-def last_event(path: str) -> Event | None:
-    """The last event of the last whole commit in a file."""
+def last_event(path: str, begin: int = 0, end: int | None = None) -> Event | None:
+    """The last event of the last whole commit in a file, or in a part of it."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return last_commit_end(tail(fd)[1])[1]
+        return last_commit_end(tail(fd, begin, end)[1])[1]
     finally:
         os.close(fd)

@@ -10,11 +10,13 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from aof.core.errors.storage import LogDamaged
-from aof.core.model.ids import is_day
 from aof.stores.filesystem.io.paths import Paths
-from aof.stores.filesystem.log import chain
+from aof.stores.filesystem.log import chain, lanes
 from aof.stores.filesystem.log.bookmarks import Bookmarks
+from aof.stores.filesystem.log.lane_names import SUFFIX, day_of
+from aof.stores.filesystem.log.layout import Layout, Layouts, PathSection, last_before
 from aof.stores.filesystem.log.line_end import GENESIS, TAIL_BYTES, tail_of
+from aof.stores.filesystem.log.position import Position
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,33 +27,8 @@ _CHUNK = 1 << 20
 _TASK = b'"taskId":"'
 _SEQ = b'{"seq":'
 _TALK = (b',"type":"protocol.', b',"type":"delegation.', b',"type":"document.')
-_SUFFIX = ".jsonl"
 _TYPE = b',"type":"'
-_SHORTEST_WAIT, _LONGEST_WAIT = 0.005, 0.25  # seconds
-
-
-class Position:
-    """A place between two commits: a day's file, an offset in it, and the hash of the event before."""
-
-    __slots__ = ("day", "digest", "offset", "seq")
-
-    def __init__(self, day: str = "", offset: int = 0, seq: int = 0, digest: str = GENESIS) -> None:
-        self.day = day
-        self.offset = offset
-        self.seq = seq
-        self.digest = digest
-
-    def text(self) -> str:
-        """One line, without its end."""
-        return f"{self.day or '-'} {self.offset} {self.seq} {self.digest}"
-
-    @staticmethod
-    def parse(words: list[str]) -> Position | None:
-        """What `text` has written, split into words; None where it makes no sense."""
-        match words:
-            case [day, offset, seq, digest] if offset.isdigit() and seq.isdigit():
-                return Position("" if day == "-" else day, int(offset), int(seq), digest)
-        return None
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.005, 0.05  # seconds: a look costs 15 µs, and a page should show a change at once
 
 
 class Reader:
@@ -61,42 +38,79 @@ class Reader:
         self._paths = paths
         self._durable = durable
         self._flush = flush
+        self._layouts = Layouts(paths)
         self._bookmarks = Bookmarks()
+
+    def path(self) -> tuple[PathSection, ...]:
+        """The parts of the log's files from its root to its tip."""
+        return self._layouts.path()
+
+    def layout(self) -> Layout | None:
+        """How the files hang together where there are lanes; None with the root lane alone."""
+        return self._layouts.layout()
+
+    def tips(self) -> int:
+        """How many ends the log has; more than one where clones have worked and nobody has merged them yet."""
+        return self._layouts.tips()
+
+    def has_seen(self, position: Position) -> bool:
+        """Whether nothing up to a position is lost: it is on the path, or a merge on the path brought it in."""
+        if self.holds(position):
+            return True
+        layout = self._layouts.layout()
+        if layout is None:
+            return False
+        place: lanes.LogPlace | None = lanes.LogPlace(f"{position.segment}{SUFFIX}", position.offset, position.digest)
+        if place is not None and not layout.has(place):
+            place = layout.find(position.digest)
+        if place is None:
+            return False
+        tip = self.path()[-1].name
+        known = layout.vector(tip, layout.segments[tip].end())
+        seen = layout.vector(place.segment, place.offset)
+        return all(known.get(at, -1) >= upto for at, upto in seen.items())
+
+    def sections(self, start: Position) -> Iterator[tuple[PathSection, int]]:
+        """The parts of the path from a position on, each with the offset to begin at."""
+        path = self.path()
+        at = next((at for at, section in enumerate(path) if section.name == start.segment), None)
+        if at is None:
+            yield from ((section, section.begin) for section in path if section.name > start.segment)
+            return
+        yield path[at], max(start.offset, path[at].begin)
+        yield from ((section, section.begin) for section in path[at + 1 :])
 
     def commits(self, start: Position) -> Iterator[tuple[Position, list[tuple[bytes, Event]]]]:
         """Whole commits from a position on, each with the position behind it and its lines."""
-        here = start
-        for day in log_days(self._paths):
-            if day < here.day:
-                continue
-            offset = here.offset if day == here.day else 0
+        for section, begin in self.sections(start):
             lines: list[tuple[bytes, Event]] = []
-            for line in self.lines(day, offset):
+            offset = begin
+            for line in self.lines(section, begin):
                 offset += len(line)
                 event = chain.decode(line)
                 lines.append((line, event))
                 if event.commit[0] == event.commit[1]:
-                    here = Position(day, offset, event.seq, event.hash)
-                    yield here, lines
+                    yield Position(section.name, offset, event.seq, event.hash), lines
                     lines = []
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """Events with a greater number. What was read before that number is not read again."""
-        here = self._start(after)
+        before = here = self._start(after)
         try:
             for behind, lines in self.commits(here):
                 for _, event in lines:
                     if event.seq > after:
                         yield event
-                here = behind
+                before, here = here, behind
         finally:
-            if here.offset:
-                self._bookmarks.put(here)
+            for place in (before, here):  # a reader that goes on looks at the last event again, to know the log by it
+                if place.offset:
+                    self._bookmarks.put(place)
 
     def _start(self, after: int) -> Position:
         known = self._bookmarks.before(after) if after else None
         if known is None:
-            return Position(self._day_before(after))
+            return Position(self._segment_before(after))
         if self.holds(known):
             return known
         self._bookmarks.drop(known)
@@ -106,33 +120,30 @@ class Reader:
         """The same as `commits`, but the chain has to hold."""
         digest = start.digest
         for behind, lines in self.commits(start):
-            for line, _ in lines:
-                if not chain.proves(line, digest):
-                    raise broken(behind.day)
-                digest = chain.digest_of(line)
+            last = chain.follows(digest, [line for line, _ in lines])
+            if last is None:
+                raise broken(behind.segment)
+            digest = last
             yield behind, lines
 
     def of_tasks(self, wanted: Collection[str], start: Position | None = None) -> Iterator[Event]:
         """The events of some tasks only; the other lines are passed over without being decoded."""
-        begin = start or Position()
         names = frozenset(task_id.encode() for task_id in wanted)
-        for day in log_days(self._paths):
-            if day < begin.day:
-                continue
-            for line in self.lines(day, begin.offset if day == begin.day else 0):
+        for section, offset in self.sections(start or Position()):
+            for line in self.lines(section, offset):
                 at = line.find(_TASK) + len(_TASK)
                 if line[at : line.find(b'"', at)] in names:
                     yield chain.decode(line)
 
     def holding(self, text: bytes, until: int) -> Iterator[tuple[str, Event]]:
         """The events up to a number whose lines hold the text, each with its day; no other line is decoded."""
-        for day in log_days(self._paths):
-            for line in self.lines(day, 0):
+        for section in self.path():
+            for line in self.lines(section):
                 if text in line:
                     event = chain.decode(line)
                     if event.seq > until:
                         return
-                    yield day, event
+                    yield day_of(section.name), event
 
     def unseen(self, start: Position, seen: Mapping[str, int]) -> tuple[Position, list[Event]]:
         """Where the log ends, and the events behind a position that are newer than what was seen of their task.
@@ -140,14 +151,11 @@ class Reader:
         The chain has to hold: a log that was mixed from two is not a base for any answer.
         """
         here, fresh, digest = start, [], start.digest
-        for day in log_days(self._paths):
-            if day < start.day:
-                continue
-            offset = start.offset if day == start.day else 0
-            last = b""
-            for last in self.lines(day, offset):
+        for section, begin in self.sections(start):
+            offset, last = begin, b""
+            for last in self.lines(section, begin):
                 if not chain.proves(last, digest):
-                    raise broken(day)
+                    raise broken(section.name)
                 offset, digest = offset + len(last), chain.digest_of(last)
                 at = last.find(_TASK) + len(_TASK)
                 task_id = last[at : last.find(b'"', at)].decode()
@@ -155,7 +163,7 @@ class Reader:
                     fresh.append(chain.decode(last))
             if last:
                 event = chain.decode(last)
-                here = Position(day, offset, event.seq, event.hash)
+                here = Position(section.name, offset, event.seq, event.hash)
         return here, fresh
 
     def ids(self) -> Iterator[str]:
@@ -163,72 +171,69 @@ class Reader:
 
         What a message says of a task proves nothing, for the message may name one that never was.
         """
-        for day in log_days(self._paths):
-            for line in self.lines(day, 0):
+        for section in self.path():
+            for line in self.lines(section):
                 if line.startswith(_TALK, line.find(b",")):
                     continue
                 at = line.find(_TASK) + len(_TASK)
                 yield line[at : line.find(b'"', at)].decode()
 
     def holds(self, position: Position) -> bool:
-        """Whether the log still has the event that the position stands behind."""
-        if not position.offset:
-            return position.digest in (GENESIS, self._hash_before(position.day))
+        """Whether the path of the log still has the event that the position stands behind."""
+        path = self.path()
+        at = next((at for at, section in enumerate(path) if section.name == position.segment), None)
+        section = PathSection(position.segment) if at is None else path[at]
+        if position.offset <= section.begin:
+            before = [one for one in path if one.name < position.segment] if at is None else path[:at]
+            return position.digest in (GENESIS, last_before(self._paths, before)[1])
+        begin = position.offset - TAIL_BYTES
+        if at is None or begin < section.begin or position.offset > (section.end or position.offset):
+            return False
         try:
-            fd = os.open(self._paths.log(position.day), os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(self._paths.log(section.name), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
-            begin = position.offset - TAIL_BYTES
-            return begin >= 0 and os.pread(fd, TAIL_BYTES, begin) == tail_of(position.digest)
+            return os.pread(fd, TAIL_BYTES, begin) == tail_of(position.digest)
         finally:
             os.close(fd)
 
     def end(self) -> tuple[str, int]:
-        """The last day that anything was written to, and the size of its file: changes with everything appended."""
-        for day in reversed(log_days(self._paths)):
-            if size := os.stat(self._paths.log(day)).st_size:
-                return day, size
+        """The last segment that anything was written to, and the size of its file: changes with everything appended."""
+        for section in reversed(self.path()):
+            size = os.stat(self._paths.log(section.name)).st_size if section.end is None else section.end
+            if size > section.begin:
+                return section.name, size
         return "", 0
 
     def newest(self) -> int:
         """The number of the last whole commit's last event, found from behind."""
-        for day in reversed(log_days(self._paths)):
-            if (last := chain.last_event(self._paths.log(day))) is not None:
-                return last.seq
-        return 0
+        return last_before(self._paths, self.path())[0]
 
-    def days(self) -> list[str]:
-        """The days that have a log, oldest first."""
-        return log_days(self._paths)
-
-    def _hash_before(self, day: str) -> str:
-        """The hash of the last event before a day."""
-        for earlier in reversed(log_days(self._paths)):
-            if earlier < day and (last := chain.last_event(self._paths.log(earlier))) is not None:
-                return last.hash
-        return GENESIS
-
-    def _day_before(self, after: int) -> str:
-        """The last day whose first event is not beyond the number."""
+    def _segment_before(self, after: int) -> str:
+        """The last segment whose first event is not beyond the number."""
         best = ""
         if not after:
             return best
-        for day in log_days(self._paths):
-            first = next(self.lines(day, 0), None)
+        for section in self.path():
+            first = next(self.lines(section), None)
             if first is None:
                 continue
             if chain.decode(first).seq > after + 1:
                 break
-            best = day
+            best = section.name
         return best
 
-    def lines(self, day: str, offset: int) -> Iterator[bytes]:
+    def lines(self, section: PathSection, offset: int | None = None) -> Iterator[bytes]:
         """The lines of whole commits, flushed before they are handed out."""
-        fd = os.open(self._paths.log(day), os.O_RDONLY | os.O_CLOEXEC)
+        offset = section.begin if offset is None else offset
+        fd = os.open(self._paths.log(section.name), os.O_RDONLY | os.O_CLOEXEC)
         try:
-            start, data = chain.tail(fd)
-            size = start + chain.last_commit_end(data)[0]
+            if section.end is None:
+                start, data = chain.tail(fd, section.begin)
+                size = start + chain.last_commit_end(data)[0]
+            else:
+                size = section.end
             if self._durable and size > offset:
                 self._flush(fd)
             rest = b""
@@ -254,28 +259,15 @@ def broken(day: str) -> LogDamaged:
     )
 
 
-def log_days(paths: Paths) -> list[str]:
-    """The days that have a log, oldest first; raises LogDamaged where something else lies in the place of a file."""
-    days: list[str] = []
-    with os.scandir(paths.events) as entries:
-        for entry in entries:
-            if entry.name[10:] == _SUFFIX and is_day(entry.name[:10]):
-                if not entry.is_file():
-                    hint = "put the file back, or move what lies there away; nothing was changed"
-                    raise LogDamaged(f"events/{entry.name} is not a file", hint, day=entry.name[:10])
-                days.append(entry.name[:10])
-    return sorted(days)
-
-
 def end_position(reader: Reader) -> Position:
     """Where the log ends now."""
-    for day in reversed(reader.days()):
-        offset, last = 0, b""
-        for last in reader.lines(day, 0):
+    for section in reversed(reader.path()):
+        offset, last = section.begin, b""
+        for last in reader.lines(section):
             offset += len(last)
         if last:
             event = chain.decode(last)
-            return Position(day, offset, event.seq, event.hash)
+            return Position(section.name, offset, event.seq, event.hash)
     return Position()
 
 
@@ -284,37 +276,34 @@ def events_after(reader: Reader, types: tuple[str, ...], start: Position) -> tup
     wanted = _beginnings(types)
     found: list[Event] = []
     here = start
-    for day in reader.days():
-        if day < start.day:
-            continue
-        offset = start.offset if day == start.day else 0
-        last = b""
-        for last in reader.lines(day, offset):
+    for section, begin in reader.sections(start):
+        offset, last = begin, b""
+        for last in reader.lines(section, begin):
             offset += len(last)
             if last.startswith(wanted, last.find(b",")):
                 found.append(chain.decode(last))
         if last:
             event = chain.decode(last)
-            here = Position(day, offset, event.seq, event.hash)
+            here = Position(section.name, offset, event.seq, event.hash)
     return here, found
 
 
 def events_since(reader: Reader, types: tuple[str, ...], day: str) -> Iterator[Event]:
     """The events of these types from the beginning of a day on."""
     wanted = _beginnings(types)
-    for one in reader.days():
-        if one >= day:
-            lines = reader.lines(one, 0)
+    for section in reader.path():
+        if day_of(section.name) >= day:
+            lines = reader.lines(section)
             yield from (chain.decode(line) for line in lines if line.startswith(wanted, line.find(b",")))
 
 
 def events_before(reader: Reader, types: tuple[str, ...], end: Position) -> Iterator[Event]:
-    """The events of these types up to a position, newest first; a day is read when its first event is asked for."""
+    """The events of these types up to a position, newest first; a file is read when its first event is asked for."""
     wanted = _beginnings(types)
-    for day in reversed(reader.days()):
-        if end.day and day > end.day:
-            continue
-        lines = [line for line in reader.lines(day, 0) if line.startswith(wanted, line.find(b","))]
+    path = reader.path()
+    upto = next((at for at, section in enumerate(path) if section.name == end.segment), len(path) - 1)
+    for section in reversed(path[: upto + 1]):
+        lines = [line for line in reader.lines(section) if line.startswith(wanted, line.find(b","))]
         for line in reversed(lines):
             event = chain.decode(line)
             if event.seq <= end.seq:

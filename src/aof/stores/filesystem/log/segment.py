@@ -13,9 +13,13 @@ from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.system import failed
 from aof.stores.filesystem.log import chain
-from aof.stores.filesystem.log.chain import last_event, tail
+from aof.stores.filesystem.log.chain import tail
+from aof.stores.filesystem.log.lane_names import SUFFIX, lane_of, segment_of
+from aof.stores.filesystem.log.lanes import NOTHING_BEFORE, Header, LogPlace
+from aof.stores.filesystem.log.layout import Layouts, PathSection, last_before
 from aof.stores.filesystem.log.line_end import GENESIS, TAIL_BYTES, tail_of
-from aof.stores.filesystem.log.reader import Position, broken, log_days
+from aof.stores.filesystem.log.position import Position
+from aof.stores.filesystem.log.reader import broken
 from aof.stores.filesystem.log.state import State
 from aof.stores.filesystem.recovery.quarantine import torn_name
 
@@ -28,11 +32,13 @@ class LogFile:
     def __init__(self, paths: Paths, disk: Disk) -> None:
         self.disk = disk
         self.fd = -1
-        self.day = ""
+        self.segment = ""
+        self.begin = 0
         self.end = 0
         self.seq = 0
         self.digest = GENESIS
         self._paths = paths
+        self._layouts = Layouts(paths)
         self.replaced = False
         self.inode = 0
         self.opening = 0
@@ -60,66 +66,72 @@ class LogFile:
         return (
             stamp is not None
             and self._pid == os.getpid()
-            and (self.end, self.inode, self.day) == (stamp.position.offset, stamp.inode, state.day)
+            and (self.end, self.inode, self.segment) == (stamp.position.offset, stamp.inode, state.segment)
             and self.digest == stamp.position.digest
         )
 
-    def look(self, state: State) -> bool:
-        """Bring number, hash and end up to date; what is remembered must prove itself. Whether the state changed."""
-        known_day = bool(state.day) and state.day == self.day and self._pid == os.getpid()
-        if known_day:
+    def look(self, state: State, *, moved: bool = True) -> bool:
+        """Bring number, hash and end up to date; what is remembered must prove itself. Whether the state changed.
+
+        `moved` says that files may have come or gone.
+        """
+        known_file = bool(state.segment) and state.segment == self.segment and self._pid == os.getpid()
+        if known_file and not (moved and self._is_elsewhere()):
             try:
-                found = os.stat(self._paths.log(state.day))
+                found = os.stat(self._paths.log(state.segment))
             except FileNotFoundError:
                 found = None
             if found is not None and found.st_ino == self.inode:
-                known = min(self.end, TAIL_BYTES)
+                known = min(self.end - self.begin, TAIL_BYTES)
                 data = os.pread(self.fd, max(found.st_size - self.end, 0) + known, self.end - known)
                 if not known or data.startswith(tail_of(self.digest)):
                     if len(data) > known:
                         self._refuse_other(data[known:])
                         self._take(data[known:])
                     return False
-        end, seq, digest = self.end, self.seq, self.digest
+        segment, end, seq, digest = self.segment, self.end, self.seq, self.digest
         changed = self.rescan(state)
         try:
-            if known_day and end and not self._continues(end, digest):
-                self._prove(0, self._hash_before())
+            if known_file and end and self.segment == segment and not self._continues(end, digest):
+                self._prove(self.begin, self._hash_before())
                 self.replaced = True
         except LogDamaged:  # what was known stays known, so that the next look finds the same
             self.end, self.seq, self.digest, self.inode = end, seq, digest, 0
             raise
         return changed
 
+    def _is_elsewhere(self) -> bool:
+        """Whether the log ends in another file than the one that is known; of the root lane alone, the state tells."""
+        return self._layouts.layout() is not None and self.segment != self._layouts.path()[-1].name
+
     def rescan(self, state: State) -> bool:
-        """Find the end again: the current day is the last one that has any event, or the one that was begun."""
+        """Find the end again: the current file is the last one that has any event, or the one that was begun."""
         self.seq, self.digest = 0, GENESIS
-        days = log_days(self._paths)
-        if state.day and state.day not in days:
+        path = self._layouts.path()
+        if state.segment and not self.replaced and not os.path.lexists(self._paths.log(state.segment)):
             hint = "restore events/ from a backup or from version control, or run 'aof doctor'"
-            raise LogDamaged(f"the log of {state.day} is gone; nothing was changed", hint, day=state.day)
-        while days and days[-1] > state.day and os.stat(self._paths.log(days[-1])).st_size == 0:
-            days.pop()
-        if not days:
-            self.day = ""
+            raise LogDamaged(f"the log of {state.segment} is gone; nothing was changed", hint, day=state.segment)
+        while path and path[-1].name != state.segment and self._is_empty(path[-1]):
+            path = path[:-1]
+        if not path:
+            self.segment = ""
             return False
-        for earlier in reversed(days[:-1]):
-            last = last_event(self._paths.log(earlier))
-            if last is not None:
-                self.seq, self.digest = last.seq, last.hash
-                break
-        self._enter(days[-1])
-        self.end, data = tail(self.fd)
+        self.seq, self.digest = last_before(self._paths, path[:-1])
+        self._enter(path[-1])
+        self.end, data = tail(self.fd, self.begin)
         self._take(data)
-        changed = state.day != self.day
-        state.day = self.day
+        changed = state.segment != self.segment
+        state.segment = self.segment
         return changed
+
+    def _is_empty(self, section: PathSection) -> bool:
+        return os.stat(self._paths.log(section.name)).st_size == section.begin
 
     def _refuse_other(self, fresh: bytes) -> None:
         """What others have appended follows from what we know, or it is of another history."""
         end = fresh.find(b"\n") + 1
         if end and not chain.proves(fresh[:end], self.digest):
-            raise broken(self.day)
+            raise broken(self.segment)
 
     def _continues(self, end: int, digest: str) -> bool:
         """Whether another file, put here by somebody, still has our history and goes on from it."""
@@ -129,16 +141,13 @@ class LogFile:
         return True
 
     def _hash_before(self) -> str:
-        for earlier in reversed([day for day in log_days(self._paths) if day < self.day]):
-            if (last := last_event(self._paths.log(earlier))) is not None:
-                return last.hash
-        return GENESIS
+        return last_before(self._paths, self._layouts.path_to(self.segment)[:-1])[1]
 
     def _prove(self, start: int, digest: str) -> None:
         """Go on only if the chain holds from there to the end; a log that was mixed from two is none."""
         for line in os.pread(self.fd, max(self.end - start, 0), start).splitlines(keepends=True):
             if not chain.proves(line, digest):
-                raise broken(self.day)
+                raise broken(self.segment)
             digest = chain.digest_of(line)
 
     def write(self, data: bytes, seq: int, digest: str) -> None:
@@ -159,10 +168,10 @@ class LogFile:
 
         Tells whether there was anything.
         """
-        start = known.offset if known is not None and self._has(known) else 0
+        start = known.offset if known is not None and self.has(known) else self.begin
         if start == self.end:
             return False
-        fd = self.disk.open_state(self._paths.log(self.day), create=False)  # the other one could only append
+        fd = self.disk.open_state(self._paths.log(self.segment), create=False)  # the other one could only append
         try:
             while start < self.end and (data := os.pread(self.fd, min(_CHUNK, self.end - start), start)):
                 self.disk.overwrite(fd, data, start)
@@ -171,26 +180,64 @@ class LogFile:
             os.close(fd)
         return True
 
-    def _has(self, known: Position) -> bool:
-        if known.day != self.day or not TAIL_BYTES <= known.offset <= self.end:
+    def has(self, known: Position) -> bool:
+        """Whether the file has the event that a position stands behind."""
+        if known.segment != self.segment or not TAIL_BYTES <= known.offset <= self.end:
             return False
         return os.pread(self.fd, TAIL_BYTES, known.offset - TAIL_BYTES) == tail_of(known.digest)
 
-    def begin(self, day: str) -> None:
-        """Begin the file of a new day, durably."""
+    def begin_day(self, day: str) -> None:
+        """Begin the file of a new day in the same lane, durably."""
+        segment = segment_of(day, lane_of(self.segment))
         try:
-            os.close(self.disk.create(self._paths.log(day)))
-            self.disk.sync_dir(self._paths.events)
+            if lane_of(segment):
+                section = self._create(segment, self.place(), b"")
+            else:
+                os.close(self.disk.create(self._paths.log(segment)))
+                self.disk.sync_dir(self._paths.events)
+                section = PathSection(segment)
         except OSError as error:
             raise failed(error, "begin the log of a new day") from error
-        self._enter(day)
+        self._enter(section)
+
+    def place(self) -> LogPlace:
+        """The end of the log, as the header of a lane names it."""
+        if self.digest == GENESIS:
+            return NOTHING_BEFORE
+        path = self._layouts.path_to(self.segment)
+        if self.end == self.begin:  # nothing was written to this file yet: what came before it is what counts
+            (section,) = [one for one in path if one.name == self.segment]
+            earlier = path[: path.index(section)]
+            for one in reversed(earlier):
+                fd = os.open(self._paths.log(one.name), os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    start, data = tail(fd, one.begin, one.end)
+                finally:
+                    os.close(fd)
+                if (whole := chain.last_commit_end(data)[0]) > 0:
+                    return LogPlace(f"{one.name}{SUFFIX}", start + whole, self.digest, self.seq)
+        return LogPlace(f"{self.segment}{SUFFIX}", self.end, self.digest, self.seq)
+
+    def begin_lane(self, segment: str, data: bytes, seq: int, digest: str) -> None:
+        """Begin a lane behind the end of the log with its first commit, durably and all at once; raises OSError."""
+        section = self._create(segment, self.place(), data)
+        self._enter(section)
+        self.end, self.seq, self.digest = section.begin + len(data), seq, digest
+
+    def _create(self, segment: str, after: LogPlace, data: bytes) -> PathSection:
+        line = Header(lane_of(segment), after).line()
+        temporary = self._paths.temporary_file(f"{segment}{SUFFIX}")
+        self.disk.write_durable(temporary, line + data)
+        self.disk.rename(temporary, self._paths.log(segment))
+        self.disk.sync_dir(self._paths.events)
+        return PathSection(segment, len(line))
 
     def close(self) -> None:
         """Close the open files."""
         for fd in (self.fd, *self._retired):
             if fd >= 0:
                 os.close(fd)
-        self.fd, self.day, self._retired = -1, "", []
+        self.fd, self.segment, self._retired = -1, "", []
 
     def _close_retired(self) -> None:
         """Close what came before the current file, except for what somebody still flushes."""
@@ -211,7 +258,7 @@ class LogFile:
         whole, last = chain.last_commit_end(fresh)
         if whole < len(fresh):
             torn, offset = fresh[whole:], self.end + whole
-            self.disk.write_new(torn_name(self._paths, self.day, offset, torn), torn)
+            self.disk.write_new(torn_name(self._paths, self.segment, offset, torn), torn)
             self.disk.truncate(self.fd, offset)
         if last is not None:
             self.end += whole
@@ -221,11 +268,12 @@ class LogFile:
         with suppress(OSError):  # what stays behind is an incomplete tail, which the next appender sets aside
             self.disk.truncate(self.fd, self.end)
 
-    def _enter(self, day: str) -> None:
-        """Open a day's file; another thread may still flush the one before, and then that stays open."""
-        before, self.fd = self.fd, self.disk.create(self._paths.log(day))
+    def _enter(self, section: PathSection) -> None:
+        """Open a file of the log; another thread may still flush the one before, and then that stays open."""
+        before, self.fd = self.fd, self.disk.create(self._paths.log(section.name))
         self.opening += 1
         if before >= 0:
             self._retired.append(before)
         self._close_retired()
-        self.day, self.inode, self._pid, self.end = day, os.fstat(self.fd).st_ino, os.getpid(), 0
+        self.segment, self.inode, self._pid = section.name, os.fstat(self.fd).st_ino, os.getpid()
+        self.begin = self.end = section.begin

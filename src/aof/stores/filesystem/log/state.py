@@ -1,9 +1,10 @@
 """What writers of the log note for the next one: its state, a stamp of its files, and how far it is durable.
 
-The state is in the log's lock file and written only by its holder: the day, whether a flush has failed, the floor of
-numbers, and the last stamp. The stamp says how the log's folder and files looked; anything else than the same inode,
-size and change time means that somebody other than an appender was at work, and the log is verified before it is
-written to. The change time is compared and not the modification time, because a program can set the latter back.
+The state is in the log's lock file and written only by its holder: the current segment, whether it is another clone's,
+whether a flush has failed, the floor of numbers, and the last stamp. The stamp says how the log's folder and files
+looked; anything else than the same inode, size and change time means that somebody other than an appender was at work,
+and the log is verified before it is written to. The change time is compared and not the modification time, because a
+program can set the latter back.
 
 The system reports a lost write only to processes that had the file open by then, and forgets what it could not write.
 So every writer notes how far a flush has succeeded, and a process that opens the log first rewrites what lies behind
@@ -13,22 +14,24 @@ that note. A note that is missing, late or about another file only costs time. M
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 
 from aof._support.hashing import hexdigest
 from aof.core.errors.storage import LogPoisoned
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
-from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.position import Position
 
 STAMP_BYTES = 256
 _WORDS = 9
 _BYTES = 160
 STAMP_AT = 64
+_FOREIGN = "foreign"  # nobody here appends to the current segment
 
 
 class Stamp:
-    """The folder's change time, a digest of the older days' files, the current file, and the position at its end."""
+    """The folder's change time, a digest of the files before, the current file, and the position at its end."""
 
     __slots__ = ("changed", "folder", "inode", "older", "position")
 
@@ -60,12 +63,12 @@ class Stamp:
         return Stamp(int(words[0]), words[1], int(words[2]), int(words[3]), position)
 
 
-def older_days(paths: Paths, days: list[str]) -> str:
-    """A digest of how the files of these days look, without reading them."""
+def older_files(paths: Paths, segments: Iterable[str]) -> str:
+    """A digest of how these files look, without reading them."""
     seen: list[str] = []
-    for day in days:
-        found = os.stat(paths.log(day))
-        seen.append(f"{day} {found.st_ino} {found.st_size} {found.st_ctime_ns}")
+    for segment in segments:
+        found = os.stat(paths.log(segment))
+        seen.append(f"{segment} {found.st_ino} {found.st_size} {found.st_ctime_ns}")
     return hexdigest("\n".join(seen).encode())[:16]
 
 
@@ -114,12 +117,21 @@ class Flushed:
 class State:
     """The content of the lock file."""
 
-    __slots__ = ("day", "floor", "poisoned", "stamp")
+    __slots__ = ("floor", "foreign", "poisoned", "segment", "stamp")
 
-    def __init__(self, day: str = "", floor: int = 0, *, poisoned: bool = False, stamp: Stamp | None = None) -> None:
-        self.day = day
+    def __init__(
+        self,
+        segment: str = "",
+        floor: int = 0,
+        *,
+        poisoned: bool = False,
+        foreign: bool = False,
+        stamp: Stamp | None = None,
+    ) -> None:
+        self.segment = segment
         self.floor = floor
         self.poisoned = poisoned
+        self.foreign = foreign
         self.stamp = stamp
 
     @staticmethod
@@ -127,18 +139,25 @@ class State:
         """None where the file is new or has lost its content; `left` is a stamp that needs no parsing."""
         data = os.pread(fd, STAMP_AT + STAMP_BYTES, 0)
         match data[:STAMP_AT].decode("ascii", "replace").split():
-            case ["sound" | "poisoned" as flag, day, floor] if floor.isdigit():
+            case ["sound" | "poisoned" as flag, segment, floor, *more] if floor.isdigit() and more in ([], [_FOREIGN]):
                 if left is not None and data[STAMP_AT:] == left[0]:
                     stamp: Stamp | None = left[1]
                 else:
                     stamp = Stamp.parse(data[STAMP_AT:].decode("ascii", "replace"))
-                return State("" if day == "-" else day, int(floor), poisoned=flag == "poisoned", stamp=stamp)
+                return State(
+                    "" if segment == "-" else segment,
+                    int(floor),
+                    poisoned=flag == "poisoned",
+                    foreign=bool(more),
+                    stamp=stamp,
+                )
         return None
 
     def text(self) -> bytes:
         """One padded line."""
         flag = "poisoned" if self.poisoned else "sound"
-        return f"{flag} {self.day or '-'} {self.floor}".ljust(STAMP_AT - 1).encode() + b"\n"
+        foreign = f" {_FOREIGN}" if self.foreign else ""
+        return f"{flag} {self.segment or '-'} {self.floor}{foreign}".ljust(STAMP_AT - 1).encode() + b"\n"
 
 
 def poisoned() -> LogPoisoned:

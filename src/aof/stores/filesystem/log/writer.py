@@ -1,82 +1,37 @@
 """The log: the commit point. Appends under its lock, flushes outside of it, cuts only what was never whole.
 
-`events/<day>.jsonl` holds the lines. The log's lock file says which day is current, whether a flush has failed, and
-below which number no event may begin. The system reports a lost write once per open file, and threads share one. So
-they flush one after the other, a flush counts for everything that was appended before it began, and after a failed one
-no caller gets a success. Must not know what the events mean.
+The files in `events/` hold the lines, one per day and lane. The log's lock file says which one is current, whether it
+is another clone's, whether a flush has failed, and below which number no event may begin. Who finds another clone's
+lane at the end of the log begins a lane of its own with the first commit. Must not know what the events
+mean.
 """
 
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock  # as threading.Lock, without the rest of that module
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 from aof.core.errors.storage import CommitUnknown, LockTimeout
 from aof.stores.filesystem.integrity.guard import LogGuard
-from aof.stores.filesystem.integrity.log_identity import LogReplaced
+from aof.stores.filesystem.integrity.log_identity import LogReplaced, TipsApart
+from aof.stores.filesystem.io import format_version
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import HeldLock, Locks
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
-from aof.stores.filesystem.log.reader import Position, log_days
+from aof.stores.filesystem.io.system import clearly, failed
+from aof.stores.filesystem.log import chain
+from aof.stores.filesystem.log.claims import ROOT, Claims
+from aof.stores.filesystem.log.flushing import Flushing, Mark, unknown
+from aof.stores.filesystem.log.lane_names import NAME_DIGITS, day_of, lane_of, segment_of
+from aof.stores.filesystem.log.layout import Layouts
+from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.log.segment import LogFile
 from aof.stores.filesystem.log.state import STAMP_AT, Flushed, Stamp, State, poisoned
 
 LOCK = "log"
 Builder = Callable[[int, str], tuple[bytes, int, str]]
-
-
-class Mark(NamedTuple):
-    """How far the log was written: which opening of which file, and up to where in it."""
-
-    opening: int = 0
-    end: int = 0
-
-
-class Flushing:
-    """The flushes of one process."""
-
-    def __init__(self, disk: Disk) -> None:
-        self.disk = disk
-        self.written = Mark()
-        self.failed = False
-        self.noted = False
-        self._flushed = Mark()
-        self._turn = allocate_lock()
-        self._pid = os.getpid()
-
-    def upto(self, fd: int, mark: Mark) -> None:
-        """Return when everything up to the mark is durable; raises CommitUnknown."""
-        if self._pid != os.getpid():  # another thread may have had its turn when this process was forked
-            self._turn, self._pid = allocate_lock(), os.getpid()
-        with self._turn:
-            if self.failed:
-                raise unknown()
-            if self._flushed.opening == mark.opening and self._flushed.end >= mark.end:
-                return
-            written = self.written
-            self.now(fd)
-            self._flushed = written if written.opening == mark.opening else mark
-
-    def now(self, fd: int) -> None:
-        """Flush an open file; raises CommitUnknown. A flush that failed is never tried again."""
-        try:
-            self.disk.flush(fd)
-        except OSError as error:
-            self.failed, self.noted = True, False
-            raise unknown(error) from error
-
-
-def unknown(error: OSError | None = None) -> CommitUnknown:
-    """The caller's error when a flush has failed."""
-    why = f" ({error.strerror})" if error is not None else ""
-    return CommitUnknown(
-        f"the log could not be flushed{why}; the change may or may not be durable",
-        "run 'aof doctor', which verifies the log; then look whether the change is there",
-    )
 
 
 class Log:
@@ -91,6 +46,10 @@ class Log:
         self._file = LogFile(paths, disk)
         self._flushed = Flushed(paths.flushed, disk)
         self._guard = LogGuard(paths)
+        self._layouts = Layouts(paths)
+        self._claims = Claims(paths, disk)
+        self._apart = False
+        self._foreign = False
         self._folder = -1
         self._secured = 0
         self._left: tuple[bytes, Stamp] | None = None
@@ -98,7 +57,7 @@ class Log:
     @property
     def position(self) -> Position:
         """Behind the last whole commit, as of the last look."""
-        return Position(self._file.day, self._file.end, self._file.seq, self._file.digest)
+        return Position(self._file.segment, self._file.end, self._file.seq, self._file.digest)
 
     @property
     def seq(self) -> int:
@@ -114,6 +73,13 @@ class Log:
     def replaced(self, found: bool) -> None:
         self._file.replaced = found
 
+    def owner(self) -> str | None:
+        """The lane that this clone appends to: `root`, the name of a lane, or None before it has begun one."""
+        with self._locked() as held:
+            state = self._state(held)
+            self._look(held, state)
+            return None if state.foreign else lane_of(state.segment) or ROOT
+
     def append(self, today: str, build: Builder, appended: Callable[[], None] | None = None) -> Position:
         """Append one commit and make it durable; returns the position after it.
 
@@ -126,10 +92,13 @@ class Log:
             if file.replaced:
                 raise LogReplaced
             data, seq, digest = build(max(file.seq, state.floor), file.digest)
-            try:
-                file.write(data, seq, digest)
-            finally:  # also of what was undone, which leaves a trace in the file's times
-                self._leave(held)
+            if state.foreign:
+                self._begin_lane(held, state, today, (data, seq, digest))
+            else:
+                try:
+                    file.write(data, seq, digest)
+                finally:  # also of what was undone, which leaves a trace in the file's times
+                    self._leave(held)
             if appended is not None:
                 appended()
             fd = file.borrow()
@@ -142,6 +111,22 @@ class Log:
         if self.durable:
             self._flushed.note(inode, behind)
         return behind
+
+    def add_lane(self, segment: str, data: bytes) -> None:
+        """Put a whole lane there, durably and at once; what it builds on is durable before. Raises AofError."""
+        path, temporary = self._paths.log(segment), self._paths.temporary_file(f"{segment}.jsonl")
+        with self._locked() as held:
+            self._sound(held)
+        self.flush_all()
+        with clearly("write a merge lane"):
+            format_version.require_lanes(self._paths, self._disk)
+            self._disk.write_durable(temporary, data)
+            self._disk.rename(temporary, path)
+            self._disk.sync_dir(self._paths.events)
+
+    def is_root_clone(self) -> bool:
+        """Whether this clone has begun the log; it may append to another lane by now."""
+        return self._claims.is_root()
 
     def flush(self, fd: int | None = None, mark: Mark | None = None) -> None:
         """Make a file of the log durable as far as it is written, or up to the mark; a failed flush poisons the log."""
@@ -165,9 +150,9 @@ class Log:
             raise
 
     def flush_all(self) -> None:
-        """Make every day's file durable, whoever wrote it."""
-        for day in log_days(self._paths):
-            fd = self._disk.create(self._paths.log(day))
+        """Make every file of the log durable, whoever wrote it."""
+        for segment in self._layouts.names():
+            fd = self._disk.create(self._paths.log(segment))
             try:
                 self.flush(fd)
             finally:
@@ -181,10 +166,12 @@ class Log:
     def restate(self, *, floor: int = 0) -> None:
         """Write the lock file again from the files, under a new boot: what a failed flush lost is known by then."""
         with self._locked() as held:
-            state = State(floor=floor)
+            before, state = self._known(State.read(held.fd)), State(floor=floor)
             self._file.rescan(state)
+            ours = self._claims.is_ours(before, self._file)
+            state.foreign = not ours if self._file.segment else not self._claims.is_root()
             self._put(held, state)
-            self._leave(held)
+            self._leave(held, foreign=state.foreign)
             # Last, for it may be of the log before: when anything above fails, the next opener still needs the note
             # to find that flushed events are missing. A cut before or after this line loses nothing: one that is
             # found blank or late only makes the next opener write the log once more.
@@ -194,25 +181,29 @@ class Log:
         """An event that was flushed, with everything before it; None where nobody has said."""
         return self._flushed.last()
 
+    def left(self) -> Position | None:
+        """Where the last appender left the log; None where nobody has said."""
+        return self._layouts.left()
+
     def heal(self, since: str = "") -> None:
-        """After a failed flush, and after verification: write the log's files from a day on once more, to new places.
+        """After a failed flush, and after verification: write the log's files from one on once more, to new places.
 
         The system may have dropped what it could not write, and flushing again would not tell. Raises OSError.
         """
         with self._locked() as held:
             state = self._state(held)
             self._look(held, state)
-            for day in log_days(self._paths):
-                if day >= since:
-                    temporary = f"{self._paths.temporary}/{day}.jsonl"
-                    self._disk.write_durable(temporary, read(self._paths.log(day), limit=None) or b"")
-                    self._disk.rename(temporary, self._paths.log(day))
+            path = [section.name for section in self._layouts.path()]
+            for segment in path[path.index(since) if since in path else 0 :]:
+                temporary = f"{self._paths.temporary}/{segment}.jsonl"
+                self._disk.write_durable(temporary, read(self._paths.log(segment), limit=None) or b"")
+                self._disk.rename(temporary, self._paths.log(segment))
             self._disk.sync_dir(self._paths.events)
             state.poisoned = self._flushing.failed = False
             self._file.rescan(state)
             self._secured = self._file.opening
             self._put(held, state)
-            self._leave(held)
+            self._leave(held, foreign=state.foreign)
 
     def is_poisoned(self) -> bool:
         """Whether a flush has failed and nobody has healed the log since."""
@@ -232,6 +223,12 @@ class Log:
         """Close the open files."""
         self._file.close()
         self._flushed.close()
+
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Nobody else appends meanwhile."""
+        with self._locked():
+            yield
 
     @contextmanager
     def _locked(self) -> Iterator[HeldLock]:
@@ -256,7 +253,9 @@ class Log:
     def _ready(self, held: HeldLock, today: str) -> State:
         state = self._sound(held)
         self._look(held, state)
-        if today > state.day:
+        if self._apart:
+            raise TipsApart
+        if today > day_of(state.segment) and not state.foreign:
             self._roll_over(held, state, today)
         return state
 
@@ -279,34 +278,76 @@ class Log:
         as_left = self._guard.as_left(state, self._folder)
         if as_left and self._file.is_at(state):
             return
+        before = self._known(state)
+        self._apart = not as_left and self._layouts.tips() > 1
         if not as_left and not self._guard.verify(state):
             self._file.replaced = True
-        if self._file.look(state):
+        changed = self._file.look(state, moved=not as_left)
+        if not as_left and state.foreign == self._claims.is_ours(before, self._file):
+            state.foreign, changed = not state.foreign, True
+        if changed:
             self._put(held, state)
         if self.durable and self._secured != self._file.opening:  # of what came before, no flush through it would tell
             as_left = not self._file.write_again(self._flushed.upto(self._file.inode)) and as_left
             self._secured = self._file.opening
-        if not as_left and not self._file.replaced:  # until a unit starts over, every process finds another log
-            self._leave(held)
+        # Until a unit starts over, every process finds another log; until somebody merges, each finds several tips.
+        if not as_left and not self._file.replaced and not self._apart:
+            self._leave(held, foreign=state.foreign)
 
-    def _leave(self, held: HeldLock) -> None:
+    def _leave(self, held: HeldLock, *, foreign: bool = False) -> None:
         """Say how the log was left, for the next appender to compare."""
-        if self._file.day:
+        if self._file.segment:
             with suppress(OSError):  # one that is missing or late only lets the next appender verify
                 stamp = self._guard.stamp(self._folder, self._file.fd, self.position)
                 text = stamp.text()
                 self._disk.overwrite(held.fd, text, STAMP_AT)
-                self._left = text, stamp
+                self._left, self._foreign = (text, stamp), foreign
 
     def _roll_over(self, held: HeldLock, state: State, today: str) -> None:
         """The day's first writer closes the old file for good before it begins the new one."""
-        if self.durable and self._file.day:
+        if self.durable and self._file.segment:
             try:
                 self._flushing.now(self._file.fd)
             except CommitUnknown as error:  # others wait for that flush; who begins the day has changed nothing yet
                 self._note_failure(held, state)
                 raise poisoned() from error
-        self._file.begin(today)
+        if not self._file.segment and not self._claims.is_root():
+            with suppress(OSError):  # then the root lane is another's from tomorrow on
+                self._claims.note("", self._file.digest)
+        self._file.begin_day(today)
         self._secured = self._file.opening
-        state.day = today
+        state.segment = self._file.segment
         self._put(held, state)
+
+    def _begin_lane(self, held: HeldLock, state: State, today: str, commit: tuple[bytes, int, str]) -> None:
+        """The log ends with what another clone wrote: a lane of our own begins there, with this commit."""
+        data, seq, digest = commit
+        segment = segment_of(
+            max(today, day_of(state.segment)), chain.digest_of(data[: data.find(b"\n") + 1])[:NAME_DIGITS]
+        )
+        if self.durable and self._file.segment:
+            self._flushing.now(self._file.fd)
+        try:
+            format_version.require_lanes(self._paths, self._disk)
+            self._claims.note(lane_of(segment), digest)
+            self._file.begin_lane(segment, data, seq, digest)
+        except OSError as error:
+            if not os.path.lexists(self._paths.log(segment)):
+                raise failed(error, "begin a lane of the log") from error
+            self._flushing.failed, self._flushing.noted = True, False
+            with suppress(OSError):  # it is there, and nobody can tell whether it stays
+                self._note_failure(held, state)
+            raise unknown(error) from error
+        self._secured = self._file.opening
+        state.segment, state.foreign = segment, False
+        with suppress(OSError):  # who looks next finds the lane
+            self._put(held, state)
+            self._leave(held)
+
+    def _known(self, state: State | None) -> State:
+        """How the log was left; where the lock file was deleted, as far as this process knows it."""
+        if state is not None and state.stamp is not None:
+            return State(state.segment, state.floor, foreign=state.foreign, stamp=state.stamp)
+        if self._left is not None:
+            return State(stamp=self._left[1], foreign=self._foreign)
+        return State(foreign=state is not None and state.foreign)

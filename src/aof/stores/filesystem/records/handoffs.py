@@ -60,7 +60,7 @@ class Handed:
         return files | {f"{folder}/{place}": digest(data) for place, data in self.attached.items()}
 
 
-class Handoffs:
+class HandoffRecords:
     """The handoffs of one data directory."""
 
     def __init__(self, paths: Paths, disk: Disk, folded: Callable[[str], Folded]) -> None:

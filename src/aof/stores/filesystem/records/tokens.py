@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
 import msgspec
 
@@ -44,8 +45,9 @@ class TokenFile:
             self._seen = seen
         return self._tokens
 
-    def change(self, *, add: Token | None = None, remove: str | None = None) -> bool:
-        """Add one or remove one, durably; returns whether something changed."""
+    def change(self, *, add: Token | None = None, remove: str | Collection[str] | None = None) -> bool:
+        """Add one, remove one or some, durably; returns whether something changed."""
+        gone = {remove} if isinstance(remove, str) else set(remove or ())
         with clearly("change the tokens"):
             held = self._locks.acquire(_LOCK)
             assert held is not None
@@ -53,7 +55,7 @@ class TokenFile:
                 self._disk.begin()
                 self._disk.refuse_link(self._path)
                 before = self._read()
-                after = tuple(token for token in before if token.id != remove) + ((add,) if add else ())
+                after = tuple(token for token in before if token.id not in gone) + ((add,) if add else ())
                 if after != before:
                     self._write(msgspec.json.format(msgspec.json.encode(after)) + b"\n")
                 return after != before

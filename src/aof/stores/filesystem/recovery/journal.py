@@ -18,7 +18,7 @@ from aof.stores.filesystem.io.locks import EVERY_STRIPE, STRIPE_NAMES, STRIPES, 
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.io.system import clearly
-from aof.stores.filesystem.log.reader import Position
+from aof.stores.filesystem.log.position import Position
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,9 @@ from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.log import chain
-from aof.stores.filesystem.log.reader import Position, Reader, log_days
+from aof.stores.filesystem.log.lane_names import lane_of
+from aof.stores.filesystem.log.position import Position
+from aof.stores.filesystem.log.reader import Reader, broken
 from aof.stores.filesystem.log.writer import Log
 from aof.stores.filesystem.recovery.quarantine import torn_name
 from aof.stores.filesystem.recovery.redo import Redo
@@ -126,18 +128,19 @@ class Recovery:
                 "restore events/ from a backup; nothing was changed",
             )
         here = since
-        for day in log_days(self._paths):
-            if day < since.day:
-                continue
-            data = read(self._paths.log(day), limit=None) or b""
-            start = since.offset if day == since.day else 0
-            good, here = _good_until(data, start, here, day)
+        sections = tuple(self._reader.sections(since))
+        for at, (section, start) in enumerate(sections):
+            data = (read(self._paths.log(section.name), limit=None) or b"")[: section.end]
+            good, here = _good_until(data, start, here, section.name)
             if good == len(data):
                 continue
             self._refuse_if_flushed(here.seq)
-            self._set_aside(day, data, good)
-            for later in (name for name in log_days(self._paths) if name > day):
-                self._set_aside(later, read(self._paths.log(later), limit=None) or b"", 0)
+            later = [one for one, _ in sections[at + 1 :]]
+            if section.end is not None or any(lane_of(one.name) for one in later):
+                raise broken(section.name)  # what a lane builds on was flushed before it began
+            self._set_aside(section.name, data, good)
+            for one in later:
+                self._set_aside(one.name, read(self._paths.log(one.name), limit=None) or b"", 0)
             return
 
     def _refuse_if_flushed(self, seq: int) -> None:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from aof.core.errors.base import AofError
-from aof.core.model.run import Run
+from aof.core.model.run import Run, attempt_folder
 from aof.core.model.task import Task
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths, folder_of
 from aof.stores.filesystem.io.read import digest, read
-from aof.stores.filesystem.records.handoffs import Handoffs
+from aof.stores.filesystem.records.handoffs import HandoffRecords
 from aof.stores.filesystem.recovery.quarantine import is_torn
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.files import TaskFiles, document
@@ -31,7 +31,7 @@ class Redo:
     """Makes files as the log says they are."""
 
     def __init__(
-        self, paths: Paths, files: TaskFiles, heads: Manifest, disk: Disk, handed: Callable[[], Handoffs]
+        self, paths: Paths, files: TaskFiles, heads: Manifest, disk: Disk, handed: Callable[[], HandoffRecords]
     ) -> None:
         self._paths = paths
         self._files = files
@@ -43,6 +43,10 @@ class Redo:
         """Bring a task's files to the version that the log ends with, whatever lies there; unknown bytes go aside."""
         known = folded.digests
         self._finish(folded, lambda _, data: data is not None and digest(data) in known)
+
+    def merged(self, folded: Folded, *, ours: bool) -> None:
+        """The same where a merge changed the task: any clone may have written its file, or else it is a person's."""
+        self._finish(folded, lambda _, __: ours, aside=False)
 
     def left(self, folded: Folded) -> None:
         """The same after a writer died: only what it may have left is touched."""
@@ -75,8 +79,8 @@ class Redo:
         current = self._files.run_document(f"{folder}/run.json", Run)
         kept = os.listdir(f"{folder}/attempts") if os.path.isdir(f"{folder}/attempts") else ()
         more = current is not None and (current.attempt > last or not runs)
-        ended = {str(run.attempt) for run in runs[:-1]}
-        own = {str(runs[-1].attempt)} if runs else set()  # what a worker prints lies there while its run goes on
+        ended = {attempt_folder(run) for run in runs[:-1]}
+        own = {attempt_folder(runs[-1])} if runs else set()  # what a worker prints lies there while its run goes on
         moved = any(os.path.lexists(f"{folder}/attempts/{name}/run.json") for name in own)
         return more or moved or not (ended | own).issuperset(kept)
 
@@ -85,10 +89,10 @@ class Redo:
         for path in self._handed().unproven(last):
             self.set_aside(path, os.path.basename(path))
 
-    def _finish(self, folded: Folded, ours: Callable[[str, bytes | None], bool] | None) -> None:
+    def _finish(self, folded: Folded, ours: Callable[[str, bytes | None], bool] | None, *, aside: bool = True) -> None:
         task = _task(folded)
         data, target = markdown.render(task), folder_of(task)
-        kept, theirs = self._clear(folded, target, ours)
+        kept, theirs = self._clear(folded, target, ours, aside=aside and ours is not None)
         path = self._paths.task(target, task.id)
         if kept is not None or not theirs:
             if kept is not None and not _may_be_left(folded)(kept, data):  # it lies several versions behind
@@ -107,7 +111,7 @@ class Redo:
         self._heads.put(task.id, task.rev, target, digest(data))
 
     def _clear(
-        self, folded: Folded, target: str, ours: Callable[[str, bytes | None], bool] | None
+        self, folded: Folded, target: str, ours: Callable[[str, bytes | None], bool] | None, *, aside: bool
     ) -> tuple[str | None, bool]:
         """Leave at most one file of ours in the folders; tell where, and whether there is one of somebody else's."""
         task, kept, theirs = _task(folded), None, False
@@ -115,8 +119,8 @@ class Redo:
             path = self._paths.task(folder, task.id)
             data = _look(path)
             if not (ours or _may_be_left(folded))(folder, data):
-                theirs = ours is None
-                if ours is not None:
+                theirs = not aside
+                if aside:
                     self.set_aside(path, f"{task.id}.{folder}.md")
             elif kept is None:
                 kept = folder
@@ -145,7 +149,7 @@ class Redo:
             self._make(f"{folder}/attempts")
         for run in runs:
             current = run is runs[-1]
-            place = folder if current else f"{folder}/attempts/{run.attempt}"
+            place = folder if current else f"{folder}/attempts/{attempt_folder(run)}"
             if not current:
                 self._make(place)
                 self._adopt(folder, place, run.run_id)

@@ -1,12 +1,15 @@
 """What a person did to a task's file: an edit, a move, an older version put back, a new file.
 
 Compares the files with what the log wrote and words the difference as an `ImportEdit` command, which the core judges.
-Reads only. What cannot be understood stays untouched and is a `problem`, which is the answer to a command on the task.
+Bytes that any clone's AOF wrote are never an edit; of a file that git could not merge, git's versions of both sides are
+looked at. Reads only. What cannot be understood stays untouched and is a `problem`, which is the answer to a command on
+the task.
 """
 
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from typing import cast
 
 import msgspec
@@ -19,6 +22,7 @@ from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Event
 from aof.core.model.kinds import Status
 from aof.core.model.task import Task
+from aof.documents.rebuilding.marks import is_marked
 from aof.stores.base.fold import Folded, fold
 from aof.stores.filesystem.io.paths import Paths, folder_of
 from aof.stores.filesystem.io.read import Seen, digest, read, seen
@@ -26,6 +30,7 @@ from aof.stores.filesystem.working_copy import markdown, new_file
 from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.stores.filesystem.working_copy.merge import Merge
 from aof.stores.filesystem.working_copy.new_file import refuse_newer
+from aof.stores.filesystem.working_copy.stages import versions
 
 PERSON = "hand"
 _MARK = b"<<<<<<< "
@@ -35,25 +40,30 @@ _BY_COMMAND = "it was moved to or from archive/ by hand; move it back and use 'a
 
 
 class Found:
-    """One file of the task: its folder, and what it was when it was read."""
+    """One file of the task: its folder, and what it was when it was read.
 
-    __slots__ = ("data", "digest", "folder", "seen")
+    `origin` is the version that it was changed from, where git says which one that is.
+    """
 
-    def __init__(self, folder: str, data: bytes, state: Seen) -> None:
+    __slots__ = ("data", "digest", "folder", "origin", "seen")
+
+    def __init__(self, folder: str, data: bytes, state: Seen, origin: bytes | None = None) -> None:
         self.folder = folder
         self.data = data
         self.digest = digest(data)
         self.seen = state
+        self.origin = origin
 
 
 class Examined:
     """A task as the log knows it, and what lies in its place.
 
     `at` is the folder of the file that stands for the task; `beside` are the files that have to go, with whether a
-    copy is kept; `edit` is what a person did; `problem` is why that cannot be told.
+    copy is kept; `edit` is what a person did; `problem` is why that cannot be told. `elsewhere` says that some file is
+    of another path of the log, as after `git pull`.
     """
 
-    __slots__ = ("at", "beside", "edit", "folded", "intact", "layout", "problem", "seen")
+    __slots__ = ("at", "beside", "edit", "elsewhere", "folded", "intact", "layout", "problem", "seen")
 
     def __init__(self, folded: Folded) -> None:
         self.folded = folded
@@ -62,6 +72,7 @@ class Examined:
         self.edit: ImportEdit | None = None
         self.layout: str | None = folded.task.layout if folded.task else None
         self.intact = False
+        self.elsewhere = False
         self.problem: AofError | None = None
         self.seen: dict[str, Seen] = {}
 
@@ -80,10 +91,18 @@ def examine(paths: Paths, files: TaskFiles, events: list[Event], task_id: str) -
         places = [(folder, paths.task(folder, task_id)) for folder in files.present(task_id)]
         found = [one for folder, path in places if (one := _read(folder, path)) is not None]
         examined.seen = {one.folder: one.seen for one in found}
+        theirs = [one for one in found if _is_elsewhere(examined, files, one)]
+        examined.elsewhere = bool(theirs)
+        parted = [
+            each
+            for one in found
+            if one not in theirs
+            for each in _parted(examined, files, one, paths.task(one.folder, task_id))
+        ]
         if examined.folded.task is not None:
-            _compare(examined, events, examined.folded.task, found)
-        elif found:
-            _new(examined, task_id, found)
+            _compare(examined, events, examined.folded.task, parted, found)
+        elif parted:
+            _new(examined, task_id, parted)
     except AnotherTask as problem:
         examined.problem, examined.edit = problem, None
     except AofError as problem:
@@ -118,12 +137,33 @@ def _read(folder: str, path: str) -> Found | None:
     return None if data is None or state is None else Found(folder, data, state)
 
 
-def _compare(examined: Examined, events: list[Event], task: Task, found: list[Found]) -> None:
-    """Sort the files: exact older versions where they once lay mean nothing; of the others, one at most is a move."""
+def _is_elsewhere(examined: Examined, files: TaskFiles, one: Found) -> bool:
+    """Whether the bytes are of this history in another clone: no path of ours has them, yet AOF wrote them."""
+    return one.digest not in examined.folded.digests and files.lanes.wrote(one.digest)
+
+
+def _parted(examined: Examined, files: TaskFiles, one: Found, path: str) -> list[Found]:
+    """The file, or where git could not merge it, what a person has made of it on either side: perhaps nothing."""
+    if not is_marked(one.data.decode("utf-8", "replace")) or not files.lanes.several():
+        return [one]
+    both = versions(path)
+    if both is None:
+        return [one]
+    sides = [side for side in (both.ours, both.theirs) if side is not None]
+    theirs = [Found(one.folder, side, one.seen, both.base) for side in sides]
+    ours = examined.folded.digests
+    return [side for side in theirs if side.digest not in ours and not files.lanes.wrote(side.digest)]
+
+
+def _compare(examined: Examined, events: list[Event], task: Task, live: list[Found], found: list[Found]) -> None:
+    """Sort the files: exact older versions where they once lay mean nothing; of the others, one at most is a move.
+
+    `found` are all files that lie there, `live` those of which something may follow.
+    """
     known, folders = examined.folded.digests, examined.folded.folders
     expected = folder_of(task)
     current = next(iter(examined.folded.last_files.values()), "")
-    live = [one for one in found if one.digest == current or folders.get(known.get(one.digest, 0)) != one.folder]
+    live = [one for one in live if one.digest == current or folders.get(known.get(one.digest, 0)) != one.folder]
     changed = sorted((one for one in live if one.digest not in known), key=lambda one: one.folder != expected)
     examined.intact = [(one.folder, one.digest) for one in found] == [(expected, current)]
     examined.at = next((one.folder for one in [*live, *found] if one.folder == expected), None)
@@ -177,8 +217,7 @@ def _edited(examined: Examined, events: list[Event], task: Task, changed: list[F
         theirs = _parsed(one, task.id)
         if not same_task(task, theirs):
             raise _another(task, theirs, one.folder)
-        base = fold(events, until=theirs.rev).get(task.id)
-        origin = base.task if base is not None and base.task is not None else task
+        origin = _origin(events, task, theirs, one.origin)
         clashes = merge.add(origin, theirs)
         if one is alone:
             status, clash = _move(task, one.folder, folder_of(origin))
@@ -199,6 +238,15 @@ def _edited(examined: Examined, events: list[Event], task: Task, changed: list[F
         layout=layout,
         conflicts=tuple(sorted(conflicts)),
     )
+
+
+def _origin(events: list[Event], task: Task, theirs: Task, base: bytes | None) -> Task:
+    """The version that a person's copy was changed from: what git says, else what its number says."""
+    if base is not None:
+        with suppress(AofError):
+            return markdown.parse(base, archived=theirs.archived)
+    folded = fold(events, until=theirs.rev).get(task.id)
+    return folded.task if folded is not None and folded.task is not None else task
 
 
 def _parsed(one: Found, task_id: str) -> Task:

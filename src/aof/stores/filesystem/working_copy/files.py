@@ -20,6 +20,7 @@ from aof.core.model.run import Heartbeat, Run, RunResult
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.io.read import NO_FILE, Seen, read, read_piece, seen_with_mode
+from aof.stores.filesystem.working_copy.lane_bytes import LaneBytes
 
 _encode = msgspec.json.Encoder().encode
 _Record = TypeVar("_Record", Run, RunResult, Heartbeat)
@@ -37,6 +38,7 @@ class TaskFiles:
     def __init__(self, paths: Paths, disk: Disk) -> None:
         self._paths = paths
         self._disk = disk
+        self.lanes = LaneBytes(paths)
 
     def present(self, task_id: str) -> list[str]:
         """The folders that hold a file of this name; there should be one."""
@@ -125,6 +127,13 @@ class TaskFiles:
         for name in _RUN_FILES:
             with suppress(FileNotFoundError):
                 self._disk.rename(f"{folder}/{name}", self.free_name(f"{kept}/{name}"))
+
+    def has_superseded(self, folder: str) -> bool:
+        """Whether a folder of runs holds some of other clones, which a merge has superseded."""
+        try:
+            return any("-" in name for name in os.listdir(f"{folder}/attempts"))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
     def sweep(self, task_ids: Collection[str] | None = None) -> None:
         """Remove temporary files that dead writers of these or all tasks left. The caller holds their stripes."""

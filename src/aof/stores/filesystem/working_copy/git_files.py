@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from aof._support.confined_folder import is_link
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.paths import ATTRIBUTES, DIRECTORIES, IGNORED, UNSHARED
+from aof.stores.filesystem.io.paths import ATTRIBUTES, DIRECTORIES, IGNORED, OLD_ATTRIBUTES, UNSHARED
 from aof.stores.filesystem.io.read import read
 
 _IGNORE = ".gitignore"
@@ -40,12 +40,24 @@ def lacking(root: str) -> dict[str, tuple[str, ...]]:
 
 
 def _lacking(content: bytes | None, expected: tuple[str, ...]) -> tuple[str, ...]:
-    lines = {b" ".join(line.split()).decode("utf-8", "replace") for line in (content or b"").splitlines()}
+    lines = {_plain(line) for line in (content or b"").splitlines()}
     return tuple(line for line in expected if line not in lines)
 
 
+def _without_old(content: bytes) -> bytes:
+    """Without the lines that an earlier version wrote and that would contradict ours; a person's own stay."""
+    return b"".join(line for line in content.splitlines(keepends=True) if _plain(line) not in OLD_ATTRIBUTES)
+
+
+def _plain(line: bytes) -> str:
+    return b" ".join(line.split()).decode("utf-8", "replace")
+
+
 def complete(root: str, disk: Disk) -> bool:
-    """Add the lines that are missing, behind a person's own: the last line that fits is what git goes by."""
+    """Add the lines that are missing, behind a person's own: the last line that fits is what git goes by.
+
+    What earlier versions wrote in their place goes.
+    """
     missing = lacking(root)
     for name, lines in missing.items():
         before, path = _content(root, name), f"{root}/{name}"
@@ -54,7 +66,7 @@ def complete(root: str, disk: Disk) -> bool:
             continue
         gap = b"" if not before or before.endswith(b"\n") else b"\n"
         temporary = f"{root}/tmp/{name[1:]}-{os.getpid()}"  # noqa: S108 - inside the data directory
-        disk.write_durable(temporary, before + gap + _text(lines))
+        disk.write_durable(temporary, _without_old(before + gap) + _text(lines))
         disk.replace(temporary, path)
     return bool(missing)
 

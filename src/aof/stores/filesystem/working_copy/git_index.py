@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
+from typing import NamedTuple
 
 _MOST_BYTES = 512 * 1024 * 1024
 _HEADER = struct.Struct(">4sII")
@@ -15,26 +16,60 @@ _FIXED = 60  # bytes before the flags with SHA-1 names
 _SHA1, _SHA256 = 20, 32
 _EXTENDED, _STAGE, _LENGTH = 0x4000, 0x3000, 0x0FFF
 _OLDEST, _PREFIXED = 2, 4
+_STAGE_SHIFT = 12
+_RUNNING = "index.lock"
+_GOING_ON = (
+    (_RUNNING, "another git command is running"),
+    ("MERGE_HEAD", "git is in the middle of a merge"),
+    ("rebase-merge", "git is in the middle of a rebase"),
+    ("rebase-apply", "git is in the middle of a rebase"),
+    ("CHERRY_PICK_HEAD", "git is in the middle of a cherry-pick"),
+    ("REVERT_HEAD", "git is in the middle of a revert"),
+)
+
+
+class UnmergedVersion(NamedTuple):
+    """One version of a path in a conflict: stage 1 is what both sides began with, 2 is ours, 3 is theirs."""
+
+    path: str
+    stage: int
+    digest: str
 
 
 def unmerged(folder: str) -> list[str]:
     """The unmerged paths below a folder, relative to it; empty where there is no repository or its index is odd."""
+    return list(dict.fromkeys(one.path for one in unmerged_entries(folder)))
+
+
+def unmerged_entries(folder: str) -> list[UnmergedVersion]:
+    """The same with every version that git has of them."""
     real = os.path.realpath(folder)
-    top, git = _repository(real)
+    top, git = repository(real)
     if git is None:
         return []
     prefix = "" if real == top else os.path.relpath(real, top) + "/"
-    found: dict[str, None] = {}
+    found: list[UnmergedVersion] = []
     try:
-        for path in _conflicts(git):
-            if path.startswith(prefix):
-                found[path[len(prefix) :]] = None
+        own = (one for one in _conflicts(git) if one.path.startswith(prefix))
+        found.extend(one._replace(path=one.path[len(prefix) :]) for one in own)
     except (OSError, ValueError, struct.error, IndexError):
-        return list(found)
-    return list(found)
+        return found
+    return found
 
 
-def _repository(folder: str) -> tuple[str, str | None]:
+def in_progress(folder: str) -> str | None:
+    """What git is in the middle of, in words; None where it is idle, or where there is no repository."""
+    _, git = repository(os.path.realpath(folder))
+    return None if git is None else next((what for name, what in _GOING_ON if os.path.lexists(f"{git}/{name}")), None)
+
+
+def is_running(folder: str) -> bool:
+    """Whether a git command is changing files now, or has died while it did."""
+    _, git = repository(os.path.realpath(folder))
+    return git is not None and os.path.lexists(f"{git}/{_RUNNING}")
+
+
+def repository(folder: str) -> tuple[str, str | None]:
     """The working tree that a folder lies in, and where git keeps what belongs to it."""
     here = folder
     while True:
@@ -52,7 +87,7 @@ def _repository(folder: str) -> tuple[str, str | None]:
         here = above
 
 
-def _conflicts(git: str) -> Iterator[str]:
+def _conflicts(git: str) -> Iterator[UnmergedVersion]:
     path = f"{git}/index"
     if not os.path.isfile(path) or os.path.getsize(path) > _MOST_BYTES:
         return
@@ -75,7 +110,7 @@ def _digest_size(git: str) -> int:
     return _SHA1
 
 
-def _entries(data: bytes, version: int, count: int, digest: int) -> Iterator[str]:
+def _entries(data: bytes, version: int, count: int, digest: int) -> Iterator[UnmergedVersion]:
     """The paths with a stage; each entry is found where the one before it ends."""
     at, name = _HEADER.size, b""
     flags_at = _FIXED - _SHA1 + digest
@@ -94,7 +129,8 @@ def _entries(data: bytes, version: int, count: int, digest: int) -> Iterator[str
             name = data[at:end]
             at = start + ((end - start) // 8 + 1) * 8
         if flags & _STAGE:
-            yield name.decode("utf-8", "surrogateescape")
+            named = data[start + flags_at - digest : start + flags_at].hex()
+            yield UnmergedVersion(name.decode("utf-8", "surrogateescape"), (flags & _STAGE) >> _STAGE_SHIFT, named)
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

@@ -95,7 +95,10 @@ def _passed_on(action: str) -> Callable[[Context, dict[str, Any]], Answer]:
 def _list(context: Context, given: dict[str, Any]) -> Answer:
     to = given.pop("to", None)
     found = context.fabric.handoff_list(**given, **({"to_agent": to[0]} if to else {}))
-    return Answer({"total": len(found), "handoffs": found}, lambda screen: handoff_view.table(screen, found))
+    data = {"total": found.total, "handoffs": tuple(found)}
+    if found.next_cursor is not None:
+        data["nextCursor"] = found.next_cursor
+    return Answer(data, lambda screen: handoff_view.table(screen, found))
 
 
 def _show(context: Context, given: dict[str, Any]) -> Answer:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, UnsetType
 
 from aof.app.documents.mailbox.results import ArchivedMail, Inbox, MailReport, Mails, SentMail
-from aof.app.operations.rows.fields import Reason
+from aof.app.operations.rows.fields import Cursor, Reason
 from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
 from aof.core.documents.mailbox.message import MailMessage
 
@@ -69,6 +69,8 @@ class MailInbox(Params, frozen=True, kw_only=True):
     """Whose mail."""
 
     agent: Annotated[str, param("whose mail (default: the caller's)", Spelling(metavar="A"))] | UnsetType = UNSET
+    limit: Annotated[int, param("at most this many", ge=0)] | UnsetType = UNSET
+    cursor: Cursor = UNSET
 
 
 class MailList(Params, frozen=True, kw_only=True):
@@ -84,6 +86,8 @@ class MailList(Params, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     closed: Annotated[bool, param("closed ones too, as the closed summary has them")] = False
+    limit: Annotated[int, param("at most this many", ge=0)] | UnsetType = UNSET
+    cursor: Cursor = UNSET
 
 
 class MailAnswer(OnMessage, frozen=True, kw_only=True):

@@ -1,0 +1,128 @@
+"""What people who supervise agents are shown on a terminal. Must not know how it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aof.adapters.cli.terminal.screen import Screen
+
+_LONG = 60  # characters of a value
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+
+
+def inbox(screen: Screen, page: Any) -> None:
+    """What needs a person, with the call that goes on with each."""
+    if not page.items:
+        screen.line("nothing needs a person")
+        return
+    rows = [(one.task_id or one.message_id or one.agent, one.kind, lasted(one.age), _said(one)) for one in page.items]
+    screen.table(("WHAT", "NEEDS", "FOR", "WHY"), rows)
+    _rest(screen, page, len(page.items))
+
+
+def _said(one: Any) -> str:
+    words = " ".join(one.reason.split())
+    named = f"{one.question} " if one.question else f"{one.hop}: " if one.hop else ""
+    who = f" ({one.agent})" if one.agent and one.kind != "agent" else ""
+    return f"{named}{words}{who}" + (f"  · {one.title}" if one.title else "")
+
+
+def _rest(screen: Screen, page: Any, shown: int) -> None:
+    if page.total > shown:
+        screen.say((f"… {page.total - shown} more", "dim"))
+
+
+def agents(screen: Screen, page: Any) -> None:
+    """Who is at work, and on what."""
+    if not page.agents:
+        screen.line("no agents yet")
+        return
+    rows = []
+    for one in page.agents:
+        state = "silent" if not one.available else "inactive" if not one.active else "busy" if one.load else "idle"
+        load = f"{one.load}/{one.capacity}" if isinstance(one.capacity, int) else str(one.load)
+        rows.append((one.id, state, load, (one.last_seen or "-")[:19], _holds(one)))
+    screen.table(("AGENT", "STATE", "LOAD", "LAST SEEN", "HOLDS"), rows)
+    _rest(screen, page, len(page.agents))
+
+
+def _holds(one: Any) -> str:
+    held = [f"{work.task_id} ({'ran out' if work.expired else lasted(work.left) + ' left'})" for work in one.holds]
+    return ", ".join(held) or (one.reason or "-")
+
+
+def moves(screen: Screen, found: Any) -> None:
+    """What may be done with a task now."""
+    screen.line(f"{found.task_id}  {screen.paint(found.status, found.status)}")
+    rows = [(one.operation, one.to or "-", ", ".join(one.asks) or "-") for one in found.actions]
+    screen.table(("MAY", "TO", "NEEDS"), rows)
+
+
+def timeline(screen: Screen, page: Any) -> None:
+    """Runs, the last one first."""
+    if not page.rows:
+        screen.line("nothing was run")
+        return
+    rows = [
+        (one.task_id, one.agent, one.started_at[:19], one.status, lasted(one.working), lasted(one.waiting), one.title)
+        for one in page.rows
+    ]
+    screen.table(("ID", "AGENT", "STARTED", "RUN", "WORKED", "WAITED", "TITLE"), rows)
+    _rest(screen, page, len(page.rows))
+
+
+def neighbourhood(screen: Screen, found: Any) -> None:
+    """The tasks around one."""
+    rows = [(one.id, one.status, str(one.depth), one.title) for one in found.nodes]
+    screen.table(("ID", "STATUS", "FAR", "TITLE"), rows, colour_by=(1,))
+    for edge in found.edges:
+        screen.line(f"{edge.source} {edge.kind} {edge.target}")
+    if found.left_out:
+        screen.say((f"… and {found.left_out} more beside these", "dim"))
+
+
+def flow(screen: Screen, found: Any) -> None:
+    """How work flows."""
+    moved = [day for day in found.days if day.by_status]
+    rows = [
+        (
+            day.day,
+            str(day.created),
+            str(day.done),
+            ", ".join(f"{count} {name}" for name, count in day.by_status.items()),
+        )
+        for day in moved
+    ]
+    screen.table(("DAY", "CREATED", "DONE", "AT ITS END"), rows or [("-", "0", "0", "no tasks yet")])
+    for name, times in (("lead time", found.lead_time), ("cycle time", found.cycle_time)):
+        shown = ", ".join(f"{share} % {lasted(getattr(times, f'p{share}'))}" for share in (50, 75, 90, 95))
+        screen.line(f"{name} of {times.count}: {shown}")
+    ended = [
+        (one.agent, str(one.attempts), str(one.completed), str(one.failed), str(one.expired)) for one in found.agents
+    ]
+    if ended:
+        screen.table(("AGENT", "RUNS", "COMPLETED", "FAILED", "EXPIRED"), ended)
+
+
+def moment(screen: Screen, found: Any) -> None:
+    """One task after one event, and what that changed."""
+    event = found.event
+    screen.line(f"{found.task_id}  event {found.seq} ({found.number} of {found.events}): {event['type']}")
+    rows = [(one.field, _short(one.before), _short(one.after)) for one in found.changed]
+    if rows:
+        screen.table(("FIELD", "BEFORE", "AFTER"), rows, whole=True)
+
+
+def _short(value: Any) -> str:
+    text = "-" if value in (None, "", [], (), {}) else " ".join(str(value).split())
+    return text if len(text) <= _LONG else f"{text[: _LONG - 1]}…"
+
+
+def lasted(seconds: int) -> str:
+    """A length of time in one unit."""
+    size, unit = next(((size, unit) for size, unit in _UNITS if abs(seconds) >= size), (1, "s"))
+    return f"{seconds // size if seconds >= 0 else -(-seconds // size)}{unit}"
+
+
+_UNITS: Sequence[tuple[int, str]] = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m"))

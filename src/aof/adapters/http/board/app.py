@@ -1,0 +1,184 @@
+"""The page for people: its routes, and the answers to whoever may not see one. Must not know any single view."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import anyio.to_thread
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import Scope
+
+from aof.adapters.http.api.responses import STATUS_BY_CODE, STATUS_BY_KIND, failure
+from aof.adapters.http.board import entrance, writes
+from aof.adapters.http.board.access import PREFIX, Access, Sessions
+from aof.adapters.http.board.assets import asset
+from aof.adapters.http.board.calls import Asker, PageAddress
+from aof.adapters.http.board.live import live
+from aof.adapters.http.board.rendering import HEADERS, render
+from aof.adapters.http.board.views.catalogue import VIEWS
+from aof.adapters.http.board.views.spec import PageView
+from aof.adapters.http.guard import CALLER
+from aof.adapters.http.limits.failures import Failures
+from aof.adapters.http.limits.traffic import Traffic
+from aof.app.faults import record
+from aof.app.operations.call import Caller
+from aof.core.errors.base import AofError, InvalidInput, NotFound
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+_GONE, _FAULT, _NO_METHOD, _OUT = 499, 500, 405, 401
+_PIECE = 5_000  # events that are verified at once
+_PART = "aof-part"
+_PARTS = {"main#view": "view", "dialog#dialog": "dialog"}
+
+
+class Board:
+    """The page of one data directory. `instance` tells its cookie from those of other pages on the same host."""
+
+    max_body = 1_000_000
+
+    def __init__(self, sessions: Sessions, instance: str, project: str, version: str) -> None:
+        self.access = Access(sessions, instance)
+        self._frame = {"project": project, "version": version, "views": [one for one in VIEWS if one.key]}
+
+    def covers(self, path: str) -> bool:
+        """Whether a path is one of the page's."""
+        return path in ("/", PREFIX) or path.startswith(f"{PREFIX}/")
+
+    def caller(self, headers: Headers) -> Caller | None:
+        """Who is in."""
+        return self.access.caller(headers)
+
+    def routes(self, failures: Failures, traffic: Traffic) -> list[Route]:
+        """Every route; the ways in are open to all, everything else to those who are in."""
+        doors = entrance.Entrance(self.access, failures, traffic, self._frame)
+        return [
+            Route("/", self._guarded(_front)),
+            Route(PREFIX, self._guarded(_front)),
+            Route(f"{PREFIX}/static/{{name:path}}", self._guarded(asset)),
+            Route(f"{PREFIX}/login", self._guarded(doors.form), methods=["GET"]),
+            Route(f"{PREFIX}/login", self._guarded(doors.login), methods=["POST"]),
+            Route(f"{PREFIX}/enter", self._guarded(doors.enter), methods=["GET", "POST"]),
+            Route(f"{PREFIX}/logout", self._inside(doors.leave), methods=["POST"]),
+            Route(f"{PREFIX}/session", self._inside(_known)),
+            Route(f"{PREFIX}/verified", self._inside(_verified)),
+            Route(f"{PREFIX}/live", self._inside(live)),
+            *writes.routes(self.access, self._inside, self.framed),
+            *(Route(f"{PREFIX}{one.path}", self._inside(partial(self._view, one))) for one in VIEWS),
+        ]
+
+    def framed(self, request: Request, **more: Any) -> dict[str, Any]:
+        """What every template is given."""
+        own = {"part": _part(request), "csrf": self.access.csrf(request), "me": request.scope.get(CALLER), "view": None}
+        return self._frame | own | {"place": request.url.path, "live": False, "live_task": None, "head": 0} | more
+
+    async def _view(self, view: PageView, request: Request) -> Response:
+        asked = PageAddress(request.path_params, request.query_params, request.url.path)
+        ask = Asker(request.app.state.follower.fabric, request.scope[CALLER])
+
+        def shown() -> Response:
+            frame = self.framed(request, view=view, title=view.title, live=True, head=ask.head(), now=ask.now())
+            return render(view.template, **(frame | {"asked": asked, "ask": ask} | view.context(ask, asked)))
+
+        return await anyio.to_thread.run_sync(shown)
+
+    def _inside(self, endpoint: Endpoint) -> Endpoint:
+        """An endpoint for those who are in."""
+
+        async def inside(request: Request) -> Response:
+            return await endpoint(request) if request.scope[CALLER] is not None else self._out(request)
+
+        return self._guarded(inside)
+
+    def _guarded(self, endpoint: Endpoint) -> Endpoint:
+        """An endpoint whose errors are told on a page."""
+
+        async def guarded(request: Request) -> Response:
+            try:
+                return await endpoint(request)
+            except AofError as error:
+                return self.refusal(request.scope, error)
+            except ClientDisconnect:
+                return Response(status_code=_GONE)  # which nobody reads
+            except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
+                return self.fault(request, record(request.url.path[:80], error))
+
+        return guarded
+
+    def _out(self, request: Request) -> Response:
+        """A person goes to the login form; what the page itself asks for is told that nobody is in."""
+        if request.method == "GET" and request.headers.get("sec-fetch-mode", "navigate") == "navigate":
+            onward = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+            return render("signed_out.html", _OUT, **self.framed(request, title="Sign in", onward=onward))
+        return Response("signed out", status_code=_OUT, media_type="text/plain", headers=HEADERS)
+
+    def refusal(self, scope: Scope, error: AofError) -> Response:
+        """An error, as a page or as a part of one."""
+        request = Request(scope)
+        if scope["path"] == "/" and "text/html" not in request.headers.get("accept", ""):
+            return failure(error)
+        status = STATUS_BY_CODE.get(error.code, STATUS_BY_KIND[error.kind])
+        told = {"code": error.code, "message": error.message, "hint": error.hint}
+        return self._problem(request, status, told)
+
+    def fault(self, request: Request, reference: str) -> Response:
+        """A fault of ours, without a word about our insides."""
+        told = {"message": "the server failed", "hint": f"its log says more under the reference {reference}"}
+        frame: dict[str, Any] = self._frame | {
+            "part": _part(request),
+            "csrf": "",
+            "me": None,
+            "view": None,
+            "place": "",
+            "head": 0,
+        }
+        frame |= {
+            "live": False,
+            "live_task": None,
+            "title": "Something went wrong",
+            "problem": told | {"code": "internal"},
+        }
+        return render("error.html", _FAULT, **frame)
+
+    def no_route(self, request: Request, status: int) -> Response:
+        """Nothing is there, or it takes no such request."""
+        if status == _NO_METHOD:
+            error: AofError = InvalidInput(f"this page does not take {request.method[:10]}", "open it from the board")
+        else:
+            error = NotFound(f"there is no page {request.url.path[:80]}", "go to the board")
+        refused = self.refusal(request.scope, error)
+        refused.status_code = status
+        return refused
+
+    def _problem(self, request: Request, status: int, problem: dict[str, str]) -> Response:
+        frame = self.framed(request, title="That did not work", problem=problem)
+        return render("error.html", status, **frame)
+
+
+def _part(request: Request) -> str:
+    """Which part of a page is asked for; nothing: the whole of it."""
+    target = request.headers.get("hx-target", "")
+    return request.headers.get(_PART) or _PARTS.get(target, "dialog" if target else "")
+
+
+async def _front(request: Request) -> Response:
+    """A browser goes to the page; anybody else is told that nothing is here."""
+    if request.url.path == "/" and "text/html" not in request.headers.get("accept", ""):
+        raise NotFound("there is nothing at /", "see /openapi.json")
+    return RedirectResponse(f"{PREFIX}/", status_code=307, headers=HEADERS)
+
+
+async def _verified(request: Request) -> Response:
+    """How far the history is verified, a piece further with each call."""
+    ask = Asker(request.app.state.follower.fabric, request.scope[CALLER])
+    found = await anyio.to_thread.run_sync(partial(ask, "verify", limit=_PIECE))
+    return JSONResponse(found, headers=HEADERS)
+
+
+async def _known(_request: Request) -> Response:
+    """For a page that lost its stream: whether it is still in."""
+    return Response("in", media_type="text/plain", headers=HEADERS)

@@ -1,0 +1,95 @@
+"""How a view asks: operations of the catalogue for the person in front, and the parameters of its address.
+
+Must not know any view. Everything here runs in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.datastructures import ImmutableMultiDict
+
+from aof.app.fabric import Fabric
+from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.catalogue import BY_NAME, SCOPES
+from aof.core.errors.base import InvalidInput
+
+_LONGEST = 500  # characters of a parameter in an address
+_DIGITS = 9
+
+
+class Asker:
+    """Asks operations as one caller; results are plain data with the names of the wire."""
+
+    def __init__(self, fabric: Fabric, caller: Caller) -> None:
+        self._fabric = fabric
+        self.caller = caller
+
+    def __call__(self, operation: str, /, **given: Any) -> Any:
+        """The answer; what is None was not given. Raises AofError."""
+        row = BY_NAME[operation]
+        names = _names(operation)
+        wire = {names.get(name, name): value for name, value in given.items() if value is not None}
+        return msgspec.to_builtins(perform(self._fabric, row, parameters(row, wire), self.caller))
+
+    def may(self, operation: str) -> bool:
+        """Whether the caller's token allows it; the rules of the chart are asked when it is done."""
+        row = BY_NAME.get(operation)
+        return row is not None and SCOPES.index(self.caller.scope) >= SCOPES.index(row.scope)
+
+    def now(self) -> int:
+        """The time, in UTC milliseconds."""
+        return self._fabric.now()
+
+    def head(self) -> int:
+        """The number of the last event: what is asked after this has it, too."""
+        return self._fabric.store.head()
+
+
+@cache
+def _names(operation: str) -> dict[str, str]:
+    """The parameters of an operation under the names that they have over the wire."""
+    return {field.name: field.encode_name for field in msgspec.structs.fields(BY_NAME[operation].parameters)}
+
+
+class PageAddress:
+    """What the address of a page says: the parts of its path, and its filters."""
+
+    def __init__(self, path: Mapping[str, str], query: ImmutableMultiDict[str, str], place: str) -> None:
+        self.path = path
+        self.place = place
+        self._query = query
+
+    def text(self, name: str) -> str | None:
+        """A filter; None where it is not set."""
+        value = self._query.get(name, "").strip()
+        if len(value) > _LONGEST:
+            raise InvalidInput(f"the filter {name!r} has more than {_LONGEST} characters", "give a few words")
+        return value or None
+
+    def number(self, name: str, usual: int, *, least: int = 0, most: int = 10**_DIGITS) -> int:
+        """A number, within bounds; what is none counts as the usual one."""
+        value = self._query.get(name, "")
+        given = int(value) if value.isascii() and value.isdigit() and len(value) <= _DIGITS else usual
+        return min(max(given, least), most)
+
+    def flag(self, name: str) -> bool:
+        """Whether it is switched on."""
+        return self._query.get(name) in ("1", "on", "true")
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """The values of a list such as `done,cancelled`."""
+        return tuple(filter(None, (self.text(name) or "").split(",")))
+
+    def address(self, **changes: Any) -> str:
+        """The same page with some parameters changed; None takes one away."""
+        kept = [(name, value) for name, value in self._query.multi_items() if name not in changes and value]
+        kept += [(name, str(value)) for name, value in changes.items() if value is not None]
+        return f"{self.place}?{urlencode(kept)}" if kept else self.place
+
+
+Context = Callable[[Asker, PageAddress], dict[str, Any]]

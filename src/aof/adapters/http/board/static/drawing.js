@@ -1,0 +1,84 @@
+// Draws boxes and arrows: the data stands in the page, dagre lays it out. All text is set as text.
+
+const SVG = "http://www.w3.org/2000/svg";
+const WIDE = 190, HIGH = 44, LETTERS = 26;
+let drawn = "";
+
+function made(name, attributes = {}, text) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+function cut(text) {
+  const letters = [...text];
+  return letters.length > LETTERS ? `${letters.slice(0, LETTERS - 1).join("")}…` : text;
+}
+
+function laidOut(data) {
+  const graph = new dagre.graphlib.Graph({ multigraph: true });
+  graph.setGraph({ rankdir: data.direction, nodesep: 14, ranksep: 46, marginx: 12, marginy: 12 });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const node of data.nodes) graph.setNode(node.id, { width: WIDE, height: HIGH });
+  for (const edge of data.edges) graph.setEdge(edge.from, edge.to, {}, edge.kind);
+  dagre.layout(graph);
+  return graph;
+}
+
+function arrow() {
+  const marker = made("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" });
+  marker.append(made("path", { d: "M0 0 L8 4 L0 8 z" }));
+  const definitions = made("defs");
+  definitions.append(marker);
+  return definitions;
+}
+
+function line(points) {
+  return points.map((point, place) => `${place ? "L" : "M"}${point.x.toFixed(1)} ${point.y.toFixed(1)}`).join(" ");
+}
+
+function box(node, place) {
+  const link = made("a", { href: node.link, class: `s-${node.status}${node.marked ? " marked" : ""}`, "data-node": node.id });
+  const x = place.x - WIDE / 2, y = place.y - HIGH / 2;
+  link.append(made("title", {}, node.lines.join(" · ")), made("rect", { x, y, width: WIDE, height: HIGH, rx: 6 }));
+  node.lines.forEach((text, row) => {
+    link.append(made("text", { x: x + 9, y: y + 18 + row * 16, class: row ? "second" : "first" }, cut(text)));
+  });
+  return link;
+}
+
+function draw() {
+  const place = document.getElementById("drawing"), source = document.getElementById("drawing-data");
+  if (!place || !source || typeof dagre === "undefined") return;
+  if (source.textContent === drawn && place.firstChild) return;
+  drawn = source.textContent;
+  const data = JSON.parse(drawn), graph = laidOut(data), size = graph.graph();
+  const width = Math.ceil(size.width ?? 0), height = Math.ceil(size.height ?? 0);
+  const svg = made("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group" });
+  svg.append(arrow());
+  for (const edge of graph.edges()) {
+    const kind = edge.name === "blocks" ? "" : "dashed";
+    svg.append(made("path", { d: line(graph.edge(edge).points), class: kind, "marker-end": "url(#arrow)" }));
+  }
+  for (const node of data.nodes) svg.append(box(node, graph.node(node.id)));
+  const { scrollLeft, scrollTop } = place, held = document.activeElement?.getAttribute?.("data-node");
+  place.replaceChildren(svg);
+  place.scrollTo(scrollLeft, scrollTop);
+  if (held) [...place.querySelectorAll("[data-node]")].find((one) => one.getAttribute("data-node") === held)?.focus();
+}
+
+// The hop of a link in the drawing is a row of the table: open it.
+function reveal() {
+  const row = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const details = row && row.closest("details");
+  if (details && !details.open) {
+    details.open = true;
+    row.scrollIntoView({ block: "nearest" });
+  }
+}
+
+document.addEventListener("aof:refreshed", draw);
+window.addEventListener("hashchange", reveal);
+draw();
+reveal();

@@ -1,0 +1,73 @@
+"""Bringing histories together that several clones wrote, and saying in words what came of it.
+
+Must not know how lanes are kept, nor the rules by which they are merged.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from aof.app.commands.unit_of_work import settle
+from aof.app.operations.results import Result
+from aof.core.engine.merge.model import Renumbered, TaskReport
+from aof.core.engine.merge.model import Report as MergeReport
+from aof.core.errors.base import Conflict, Invalid, NotFound, Refused
+from aof.core.model.policy import Policy
+from aof.documents import catalogue
+from aof.documents.projection import lock_of
+from aof.ports.clock import Clock
+from aof.ports.store import Scope, Store
+
+
+class MergedHistories(Result, frozen=True, kw_only=True):
+    """What came together: `merged` is false where there was one history already, or with `dryRun`.
+
+    `histories` counts what was brought together, `commits` the changes in them that not all had, and `touched` the
+    tasks that these are about. `tasks` are those that somebody should look at.
+    """
+
+    merged: bool = False
+    dry_run: bool = False
+    histories: int = 1
+    commits: int = 0
+    touched: int = 0
+    renumbered: tuple[Renumbered, ...] = ()
+    tasks: tuple[TaskReport, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def merge(store: Store, clock: Clock, policy: Policy, *, dry_run: bool) -> MergedHistories:
+    """Make one history of several, and let every file follow it; a store without files has only one.
+
+    People's edits are imported at once: git knows both versions of a file only until somebody adds it.
+    """
+    files = store.working_copy
+    if files is None:
+        return MergedHistories(dry_run=dry_run)
+    report = files.merge(dry_run=dry_run)
+    if not dry_run:
+        for task_id in files.preloaded(files.changes()[1]):
+            with suppress(Refused, Invalid, Conflict, NotFound):  # it stays as it is, and `doctor` tells
+                settle(store, clock, policy, task_id, odd=True)
+        rebuild_documents(store, policy, anew=report is not None)
+    return MergedHistories(dry_run=dry_run) if report is None else _told(report, dry_run=dry_run)
+
+
+def rebuild_documents(store: Store, policy: Policy, *, anew: bool = True) -> None:
+    """Write the documents anew from the log, with what people wrote into any version of them."""
+    for document in catalogue.projections(policy, anew=anew):
+        with store.unit(Scope(names=frozenset({lock_of(document.name)}))) as unit:
+            unit.follow(document)
+
+
+def _told(report: MergeReport, *, dry_run: bool) -> MergedHistories:
+    return MergedHistories(
+        merged=not dry_run,
+        dry_run=dry_run,
+        histories=len(report.lanes),
+        commits=report.commits,
+        touched=report.touched,
+        renumbered=report.renumbered,
+        tasks=report.tasks,
+        notes=report.notes,
+    )

@@ -1,0 +1,118 @@
+"""Operations for looking at a team at work, now and over time. Must not know any surface."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+
+from aof.app.operations.rows.fields import Cursor
+from aof.app.operations.rows.supervision.inbox import Limit
+from aof.app.operations.spec import Cli, Operation, Params, Spelling, TaskParams, param
+from aof.app.supervision.results import AgentPage, Flow, Moves, Neighbourhood, TaskMoment, TimelinePage
+
+_WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
+
+
+class AgentsParams(Params, frozen=True, kw_only=True):
+    """Which agents."""
+
+    agent: Annotated[str, param("only this agent")] | UnsetType = UNSET
+    limit: Limit | UnsetType = UNSET
+    cursor: Cursor = UNSET
+
+
+class TimelineParams(Params, frozen=True, kw_only=True):
+    """Whose runs, and when."""
+
+    task_id: Annotated[str, param("only runs of this task", Spelling(place="ID"))] | UnsetType = UNSET
+    agent: Annotated[str, param("only runs of this agent")] | UnsetType = UNSET
+    since: Annotated[str, param("only what went on then or later", _WHEN)] | UnsetType = UNSET
+    before: Annotated[str, param("only what began earlier", _WHEN)] | UnsetType = UNSET
+    limit: Limit | UnsetType = UNSET
+    cursor: Cursor = UNSET
+
+
+class NeighbourhoodParams(TaskParams, frozen=True, kw_only=True):
+    """Around which task, and how many tasks."""
+
+    limit: Annotated[int, param("at most this many tasks", ge=1, le=200)] | UnsetType = UNSET
+
+
+class FlowParams(Params, frozen=True, kw_only=True):
+    """Over how many days."""
+
+    days: Annotated[int, param("days up to today", Spelling(note="(default 30)"), ge=1, le=366)] | UnsetType = UNSET
+
+
+class MomentParams(TaskParams, frozen=True, kw_only=True):
+    """Which task, after which event."""
+
+    seq: (
+        Annotated[int, param("event, or the last one before it (else the last)", Spelling(metavar="SEQ"), ge=0)]
+        | UnsetType
+    ) = UNSET
+
+
+ROWS: tuple[Operation, ...] = (
+    Operation(
+        name="agents",
+        parameters=AgentsParams,
+        result=AgentPage,
+        help="Who is at work: last sign of life, what each holds under which lease, load and capacity.",
+        effect="read",
+        tool="aof_agents",
+        verb="agents",
+        cli=Cli(section="team", order=5, summary="who is at work, and on what", example="aof agents"),
+    ),
+    Operation(
+        name="moves",
+        parameters=TaskParams,
+        result=Moves,
+        help="Where you may move a task now, and what else you may do with it.",
+        effect="read",
+        tool="aof_moves",
+        verb="moves",
+        cli=Cli(section="see", order=47, example="aof moves 001"),
+    ),
+    Operation(
+        name="timeline",
+        parameters=TimelineParams,
+        result=TimelinePage,
+        help="Runs over time, the last one first, with what they worked and waited.",
+        effect="read",
+        tool="aof_timeline",
+        verb="timeline",
+        cli=Cli(section="see", order=85, example="aof timeline --agent swe-backend --since -1d"),
+    ),
+    Operation(
+        name="neighbourhood",
+        parameters=NeighbourhoodParams,
+        result=Neighbourhood,
+        help="The tasks around one, nearest first, and the edges between them.",
+        effect="read",
+        tool="aof_neighbourhood",
+        verb="neighbourhood",
+        cli=Cli(section="see", order=62, summary="the tasks around one", aliases=("near",), example="aof near 001"),
+    ),
+    Operation(
+        name="flow",
+        parameters=FlowParams,
+        result=Flow,
+        help="How work flows: statuses by day, throughput, lead times, runs by agent.",
+        effect="read",
+        tool="aof_flow",
+        verb="flow",
+        cli=Cli(section="see", order=86, example="aof flow --days 14"),
+    ),
+    Operation(
+        name="task_at",
+        parameters=MomentParams,
+        result=TaskMoment,
+        help="A task as it was after one of its events, and what that event changed.",
+        effect="read",
+        tool="aof_task_at",
+        verb="at",
+        cli=Cli(section="see", order=84, example="aof at 001 --seq 12"),
+    ),
+)

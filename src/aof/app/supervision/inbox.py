@@ -1,0 +1,304 @@
+"""What needs a person, oldest first: what the tasks say, leases that nobody reclaimed, silent agents, mail, handoffs.
+
+What the tasks say comes from the store, page by page; the others are few and are looked up each time. Must not know any
+surface, nor who may do what about it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from msgspec import UNSET
+
+from aof.app.documents.mailbox import commands as mailbox
+from aof.app.queries import cursors
+from aof.app.supervision import results
+from aof.core.documents.mailbox import facts, receivers
+from aof.core.errors.base import AofError, Call
+from aof.core.model import run, times
+from aof.core.model.ids import run_place
+from aof.core.model.org_chart import HUMAN
+from aof.core.model.workflow import held_leases
+from aof.core.runs import attention, lease_clock
+from aof.core.validation import limits
+from aof.documents.mailbox.mailbox import opened
+from aof.ports import store as stores
+from aof.ports.lists import Query
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.app.commands.context import Environment
+    from aof.app.supervision.results import InboxItem, InboxPage
+    from aof.core.model.task import Task
+    from aof.core.runs.attention import Attention
+
+_PARTS = 4  # of a place: moment, kind, what, which part of it
+_REASON = 500  # characters
+_OF_TASKS = ("gate", "question", "blocked", "deadletter", "overdue")
+
+
+class InboxService:
+    """Finds what waits for people."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def inbox(
+        self,
+        *,
+        kind: Sequence[str] = (),
+        person: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> InboxPage:
+        """What needs a person, oldest first; for one person: what waits for that one or for nobody in particular."""
+        return _Look(self._environment).page(tuple(kind), person, limit, cursor)
+
+
+class _Look:
+    """One look, at one moment."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._store = environment.store
+        self._now = environment.clock.now()
+
+    def page(self, kind: tuple[str, ...], person: str | None, limit: int, cursor: str | None) -> InboxPage:
+        """A page of what needs a person."""
+        for one in kind:
+            if problem := limits.choice("kind", one, attention.NEEDS):
+                raise problem
+        if person is not None and (problem := limits.name("person", person)):
+            raise problem
+        wanted = kind or attention.NEEDS
+        behind = cursors.found_in("inbox", cursor, _PARTS) if cursor is not None else None
+        now = times.iso(self._now)
+        asked = attention.AttentionQuery(
+            before=now,
+            kinds=tuple(one for one in wanted if one in _OF_TASKS),
+            person=person,
+            behind=(behind[0], behind[1], behind[2], behind[3]) if behind is not None else None,
+            limit=limit + 1,
+        )
+        page = self._store.attention(asked)
+        others = [one for one in self._others(wanted, now) if person in (None, one[0].person or person)]
+        items = dict(self._of_tasks(page.found))
+        items.update((one, item) for one, item in others if behind is None or tuple(one[:_PARTS]) > behind)
+        shown = sorted(items)[: limit + 1]
+        by_kind = Counter(page.by_kind)
+        by_kind.update(one.kind for one, _ in others)
+        more = shown[limit - 1] if limit and len(shown) > limit else None
+        return results.InboxPage(
+            total=by_kind.total(),
+            by_kind={name: by_kind[name] for name in attention.NEEDS if by_kind[name]},
+            items=tuple(items[one] for one in shown[:limit]),
+            next_cursor=cursors.place_in("inbox", *more[:_PARTS]) if more is not None else UNSET,
+        )
+
+    def _of_tasks(self, found: Sequence[Attention]) -> Iterator[tuple[Attention, InboxItem]]:
+        tasks = {task.id: task for task in self._store.records({one.task_id for one in found})}
+        for one in found:
+            if (task := tasks.get(one.task_id)) is not None:
+                yield one, self._item(one, task)
+
+    def _others(self, wanted: Sequence[str], now: str) -> Iterator[tuple[Attention, InboxItem]]:
+        if "lease" in wanted:
+            yield from self._leases(now)
+        if "agent" in wanted:
+            yield from self._silent()
+        if "handoff" in wanted:
+            yield from self._handoffs()
+        if "mail" in wanted:
+            with suppress(AofError):  # a mailbox that cannot be read hides nothing else
+                yield from self._mail()
+
+    def _leases(self, now: str) -> Iterator[tuple[Attention, InboxItem]]:
+        """Leases that ran out by the last sign of life, too, and that nobody has reclaimed."""
+        found = self._store.attention(attention.AttentionQuery(before=now, kinds=("lease",))).found
+        if not found:
+            return
+        places = {one: run_place(one.task_id, one.item or None) for one in found}
+        beats = self._store.heartbeats(places.values())
+        tasks = {task.id: task for task in self._store.records({one.task_id for one in found})}
+        boot = self._environment.clock.boot()
+        for one, place in places.items():
+            task = tasks.get(one.task_id)
+            held = dict(held_leases(task)).get(place) if task is not None else None
+            if task is None or held is None:
+                continue
+            end = run.lease_end(held, lease_clock.present(beats.get(place), self._now, boot))
+            if end <= self._now:
+                late = one._replace(since=times.iso(end))
+                yield late, self._item(late, task)
+
+    def _silent(self) -> Iterator[tuple[Attention, InboxItem]]:
+        for agent, health in self._store.health().items():
+            if not health.available:
+                one = attention.Attention(health.since, "agent", agent)
+                call = Call("agents", {"agent": agent})
+                yield one, self._plain(one, health.reason or "does not answer", agent=agent, calls=(call,))
+
+    def _people(self) -> frozenset[str]:
+        """The names that stand for people: maintainers, agents with a person behind them, and any person."""
+        chart = self._environment.chart.readable()
+        seats = [one.id for one in chart.agents if one.runner.kind == "human"] if chart is not None else []
+        listed = chart.by_id if chart is not None else {}
+        people = [name for name in self._environment.policy.maintainers if name not in listed]
+        return frozenset((*seats, *people, HUMAN))
+
+    def _handoffs(self) -> Iterator[tuple[Attention, InboxItem]]:
+        people = self._people()
+        handed = self._store.find(Query(open_handoffs=True, counted=False)).tasks
+        waiting = {task.id: task for task in handed if any(one.to_agent in people for one in task.handoffs)}
+        for one in self._store.handoffs(waiting.values()) if waiting else ():
+            task = waiting.get(one.task_id)
+            if task is None or not one.is_open or one.to_agent not in people:
+                continue
+            person = "" if one.to_agent == HUMAN else one.to_agent
+            need = attention.Attention(one.answered_at or one.timestamp, "handoff", task.id, one.id, person)
+            what = "handoff_return" if one.state == "accepted" else "handoff_accept"
+            given = {"handoff_id": one.id, "agent": one.to_agent}
+            call = Call(what, given | ({"status": "success", "result": "…"} if what == "handoff_return" else {}))
+            calls = (call, Call("handoff_show", {"handoff_id": one.id}))
+            yield need, self._item(need, task, reason=one.reason, agent=one.from_agent, calls=calls)
+
+    def _mail(self) -> Iterator[tuple[Attention, InboxItem]]:
+        """Messages to people that nobody has acknowledged, and that want an answer."""
+        with self._store.unit(stores.Scope()) as unit:
+            text = unit.document(facts.PATH)
+        if not text:
+            return
+        box, people = opened(text), self._people()
+        policy = self._environment.chart.readable_policy()
+        everybody = mailbox.everybody_in(box, policy)
+        for head in box.heads:
+            if head.status != "unread" or head.type == "notify":
+                continue
+            meant = [name for name in receivers.members(head, policy, everybody) if name in people]
+            due = [name for name in meant if receivers.is_unread_by(head, name, policy, everybody)]
+            if due:
+                one = attention.Attention(_moment(head.date), "mail", head.message_id, "", due[0])
+                call = Call("mail_ack", {"message_id": head.message_id, "agent": due[0], "reason": "…"})
+                calls = (call, Call("mail_show", {"message_id": head.message_id}))
+                yield one, self._plain(one, head.subject, agent=head.sender, message_id=head.message_id, calls=calls)
+
+    def _plain(self, one: Attention, reason: str, *, calls: tuple[Call, ...], **more: Any) -> InboxItem:
+        return results.InboxItem(
+            id="/".join(part for part in (one.kind, one.task_id, one.item) if part),
+            kind=one.kind,
+            since=one.since,
+            age=max(0, (self._now - times.millis(one.since)) // 1000),
+            reason=_cut(reason),
+            person=one.person or UNSET,
+            next=tuple(results.NextCall.of(call) for call in calls),
+            **more,
+        )
+
+    def _item(
+        self,
+        one: Attention,
+        task: Task,
+        *,
+        reason: str | None = None,
+        agent: str | None = None,
+        calls: tuple[Call, ...] = (),
+    ) -> InboxItem:
+        """What of a task needs a person, with the calls that go on with it."""
+        told = _TELLERS.get(one.kind)
+        said, who, following = told(task, one.item) if told is not None else (reason or "", agent, calls)
+        question = next((held for held in task.questions if held.id == one.item), None)
+        hop = question.hop if question is not None else one.item if one.kind in ("gate", "blocked", "lease") else None
+        return self._plain(
+            one,
+            said,
+            task_id=task.id,
+            title=task.title,
+            status=task.status,
+            priority=task.priority,
+            rev=task.rev,
+            agent=who or UNSET,
+            hop=hop or UNSET,
+            question=question.id if question is not None else UNSET,
+            choices=question.choices if question is not None and question.choices else UNSET,
+            handoff_id=one.item if one.kind == "handoff" else UNSET,
+            calls=following,
+        )
+
+
+_Told = tuple[str, str | None, tuple[Call, ...]]
+
+
+def _gate(task: Task, hop: str) -> _Told:
+    at = {"hop": hop} if hop else {}
+    state = next((one for one in task.workflow["hops"] if one["id"] == hop), None) if hop else None
+    who = state.get("agent") if state is not None else task.retry.agents[-1] if task.retry.agents else None
+    why = state.get("reason") if state is not None else None
+    calls = (
+        Call("approve", {"task_id": task.id} | at),
+        Call("reject", {"task_id": task.id, "blockers": ["…"]} | at),
+        Call("show", {"task_id": task.id}),
+    )
+    return why or "waits for a review", who, calls
+
+
+def _question(task: Task, item: str) -> _Told:
+    asked = next(one for one in task.questions if one.id == item)
+    call = Call("answer", {"task_id": task.id, "question": item, "text": "…"})
+    return asked.text, asked.by, (call, Call("show", {"task_id": task.id}))
+
+
+def _blocked(task: Task, hop: str) -> _Told:
+    state = next((one for one in task.workflow["hops"] if one["id"] == hop), None) if hop else None
+    held = task.blocked
+    why = state.get("reason") if state is not None else held.reason if held is not None else None
+    who = state.get("agent") if state is not None else held.by if held is not None else None
+    asks = state is None and held is not None and held.kind == "waiting_input"
+    on = Call("answer", {"task_id": task.id, "text": "…"}) if asks else Call("unblock", {"task_id": task.id})
+    return why or "is blocked", who, (on, Call("show", {"task_id": task.id}))
+
+
+def _dead(task: Task, _item: str) -> _Told:
+    error = task.last_error
+    why = f"{error.code}: {error.message}" if error is not None else "was given up"
+    who = task.retry.agents[-1] if task.retry.agents else None
+    retry = Call("retry", {"task_id": task.id, "reason": "…"})
+    return why, who, (retry, Call("archive", {"task_id": task.id}), Call("show", {"task_id": task.id}))
+
+
+def _overdue(task: Task, _item: str) -> _Told:
+    who = task.lease.agent if task.lease is not None else task.routing.agent
+    calls = (Call("show", {"task_id": task.id}), Call("edit", {"task_id": task.id, "due": "+3d"}))
+    return f"was due {task.due}", who, calls
+
+
+def _lease(task: Task, hop: str) -> _Told:
+    held = dict(held_leases(task)).get(run_place(task.id, hop or None))
+    who = held.agent if held is not None else None
+    calls = (Call("tick", {}), Call("show", {"task_id": task.id}))
+    return f"{who} shows no life, and nobody has reclaimed the task", who, calls
+
+
+_TELLERS = {
+    "gate": _gate,
+    "question": _question,
+    "blocked": _blocked,
+    "deadletter": _dead,
+    "overdue": _overdue,
+    "lease": _lease,
+}
+
+
+def _moment(date: str) -> str:
+    """The moment of a message; one that was written by hand may have any text there."""
+    try:
+        return times.iso(times.millis(date))
+    except ValueError:
+        return times.iso(0)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _REASON else f"{text[: _REASON - 1]}…"

@@ -1,0 +1,54 @@
+"""Opens the page for people: finds the service that serves it, makes a link that works once, starts the browser."""
+
+from __future__ import annotations
+
+import os
+import sys
+from urllib.parse import urlsplit
+
+from aof.adapters.system import SystemClock
+from aof.app.maintenance.page_sessions import PageSessions
+from aof.app.operations.spec import SCOPES
+from aof.core.validation import limits
+from aof.entrypoints.bootstrap import find_data_dir
+from aof.entrypoints.serve import tokens_of
+from aof.stores.filesystem.records.service_address import ServiceAddresses
+
+_ANY = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - names that are replaced
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+
+
+def served_at(data_dir: str | None) -> str | None:
+    """Where a browser reaches the page of a data directory; None where no service serves it on a port."""
+    return browsable(ServiceAddresses(find_data_dir(data_dir)).known())
+
+
+def browsable(addresses: tuple[str, ...]) -> str | None:
+    """The first address that a browser on this machine can open."""
+    for address in addresses:
+        parts = urlsplit(address)
+        if parts.scheme in ("http", "https"):
+            host, _, port = parts.netloc.rpartition(":")
+            return f"{parts.scheme}://{_ANY.get(host, host)}:{port}"
+    return None
+
+
+def make_link(data_dir: str | None, actor: str, scope: str, address: str) -> str:
+    """A link that lets this actor in once, within the minute."""
+    if problem := limits.choice("scope", scope, SCOPES):
+        raise problem
+    allowed = next(one for one in SCOPES if one == scope)
+    key = PageSessions(tokens_of(data_dir), SystemClock()).link(actor, allowed)
+    return f"{address}/board/enter?key={key}"
+
+
+def open_browser(url: str) -> bool:
+    """Have the person's browser open it, where there is one; a browser in the terminal would take the terminal away."""
+    if sys.platform != "darwin" and not any(os.environ.get(name) for name in _DISPLAYS):
+        return False
+    import webbrowser
+
+    try:
+        return webbrowser.open(url)
+    except webbrowser.Error:
+        return False

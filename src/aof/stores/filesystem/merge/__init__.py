@@ -1,0 +1,1 @@
+"""Histories that several clones wrote, brought together into a merge lane."""

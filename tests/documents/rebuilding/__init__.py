@@ -1,0 +1,1 @@
+"""Tests of documents that git has merged."""

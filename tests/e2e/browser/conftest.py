@@ -1,0 +1,76 @@
+"""A service, a browser, and a person who signed in. A module shares one service; `alone` is for one test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.browser.chromium import started
+from tests.e2e.browser.person import PATIENCE, Person
+from tests.e2e.browser.served import Served, serving
+
+expect.set_options(timeout=PATIENCE)
+Visitor = Callable[..., Person]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One for each worker."""
+    with started() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The module's service."""
+    with serving(tmp_path_factory.mktemp("lighthouse")) as one:
+        yield one
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Served]:
+    """A service for one test: to be stopped, filled or locked out of. Ask for it before `visitor`: it goes last."""
+    with serving(tmp_path / "lighthouse") as one:
+        yield one
+
+
+@pytest.fixture
+def visitor(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visitor]:
+    """People who come to a service; each is watched, and checked at the end."""
+    came: list[Person] = []
+
+    def come(served: Served, **options: Any) -> Person:
+        came.append(Person(browser, served, **options))
+        return came[-1]
+
+    yield come
+    failed = getattr(request.node, "failed", False)
+    for one in came:
+        one.leave(check=not failed)
+
+
+@pytest.fixture
+def person(visitor: Visitor, served: Served) -> Person:
+    """Somebody who is in at the module's service."""
+    one = visitor(served)
+    one.enter()
+    return one
+
+
+@pytest.fixture
+def page(person: Person) -> Page:
+    """An empty tab of theirs."""
+    return person.context.new_page()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Remember that a test failed, so that its end is not checked as well."""
+    report = yield
+    if report.when == "call" and report.failed:
+        item.failed = True  # type: ignore[attr-defined]
+    return report

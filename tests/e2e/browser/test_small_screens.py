@@ -1,0 +1,113 @@
+"""A phone, the dark, and people whom movement disturbs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.browser import scenes
+from tests.e2e.browser.conftest import Visitor
+from tests.e2e.browser.person import Person
+from tests.e2e.browser.served import Served, serving
+from tests.e2e.browser.views import addresses, staged
+
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+_WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A service with something in every view."""
+    with serving(tmp_path_factory.mktemp("staged")) as one:
+        staged(one)
+        yield one
+
+
+def _as(visitor: Visitor, served: Served, **options: Any) -> tuple[Person, Page]:
+    person = visitor(served, **options)
+    person.enter()
+    return person, person.context.new_page()
+
+
+def test_no_view_of_a_phone_scrolls_sideways(served: Served, visitor: Visitor) -> None:
+    person, page = _as(visitor, served, **PHONE)
+    wider = {}
+    for name, path in addresses(served).items():
+        person.open(path, page)
+        person.watch.check()
+        if page.evaluate(_WIDER) > 0:
+            wider[name] = page.evaluate(_WIDER)
+    assert wider == {}
+
+
+def test_a_phone_opens_on_the_inbox_and_approves_with_a_finger(served: Served, visitor: Visitor) -> None:
+    task = scenes.gate(served, "Approve with a finger")
+    person, page = _as(visitor, served, **PHONE)
+    person.open("/", page)
+    expect(page.locator("#view")).to_have_attribute("data-view", "needs")
+    item = page.locator(f"[data-item][data-task={task}]").first
+    first = page.locator("[data-item]").first.bounding_box()
+    assert first is not None
+    assert first["y"] < 844, "the first item is not on the first screen"
+    item.locator("[data-action=approve]").tap()
+    page.locator("#dialog button[type=submit]").tap()
+    expect(item).to_have_count(0)
+    assert scenes.status(served, task) == "done"
+
+
+def test_a_phone_moves_a_task_without_dragging(served: Served, visitor: Visitor) -> None:
+    task = scenes.blocked(served, "Move with a finger", tags=["finger"])
+    person, page = _as(visitor, served, **PHONE)
+    person.open("/tasks?tag=finger", page)
+    page.locator(f"#card-{task} .move").tap()
+    page.locator("#dialog .menu a", has_text="ready").tap()
+    page.locator("#dialog button[type=submit]").tap()
+    expect(page.locator(f"ol[data-column=ready] #card-{task}")).to_be_visible()
+
+
+def test_what_is_touched_on_a_phone_is_large_enough(served: Served, visitor: Visitor) -> None:
+    person, page = _as(visitor, served, **PHONE)
+    person.open("/", page)
+    small = page.locator("#view .actions a, #view .actions button").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect()).filter(box => box.width < 24 || box.height < 24).length"
+    )
+    assert small == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_view_can_be_read_in_the_light_and_in_the_dark(visitor: Visitor, served: Served, scheme: str) -> None:
+    person, page = _as(visitor, served, color_scheme=scheme)
+    colours = set()
+    for path in addresses(served).values():
+        person.open(path, page)
+        person.watch.check()
+        colours.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    (colour,) = colours
+    shade = sum(int(part) for part in colour.strip("rgba()").split(",")[:3]) / 3
+    assert (shade < 80) == (scheme == "dark"), colour
+
+
+def test_the_theme_can_be_chosen_and_is_remembered(served: Served, visitor: Visitor) -> None:
+    person, page = _as(visitor, served, color_scheme="light")
+    person.open("/", page)
+    switch = page.locator("[data-theme-switch]")
+    while page.locator("html").get_attribute("data-theme") != "dark":
+        switch.click()
+    person.open("/tasks", page)
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_nothing_moves_for_those_who_asked_for_less_motion(served: Served, visitor: Visitor) -> None:
+    person, page = _as(visitor, served, reduced_motion="reduce")
+    moving = """() => [...document.querySelectorAll("*")].filter((one) => {
+      const style = getComputedStyle(one);
+      const longest = (text) => Math.max(...text.split(",").map(parseFloat));
+      return longest(style.transitionDuration) > 0.01
+        || (style.animationName !== "none" && longest(style.animationDuration) > 0.01);
+    }).map((one) => one.outerHTML.slice(0, 120))"""
+    for path in addresses(served).values():
+        person.open(path, page)
+        assert page.evaluate(moving) == []

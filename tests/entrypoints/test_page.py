@@ -1,0 +1,117 @@
+"""`aof board --web`: it finds the service that runs, or is one, and prints a link that works once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from aof.entrypoints import page
+from aof.entrypoints.bootstrap import init_data_dir
+from aof.stores.filesystem.records.service_address import ServiceAddresses
+from tests.support.service import Up
+from tests.support.waiting import BOUND
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return Path(init_data_dir(tmp_path / ".aof", actor="pm")[0])
+
+
+def _command(root: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "aof", "--data-dir", str(root), "--actor", "pm", *words]
+
+
+def _environment(**more: str) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("AOF_")} | more
+
+
+def _opened(url: str) -> str:
+    with urlopen(url, timeout=BOUND) as answer:
+        return str(answer.headers["set-cookie"])
+
+
+def test_the_link_leads_to_the_service_that_runs(root: Path) -> None:
+    with Up(root, "--http", "0") as up:
+        address = up.wait("http")["reason"].split()[0]
+        said = subprocess.run(
+            _command(root, "--json", "board", "--web"),
+            capture_output=True,
+            check=True,
+            env=_environment(),
+            timeout=BOUND,
+        )
+        told = json.loads(said.stdout)["data"]
+        assert told["url"].startswith(f"{address}/board/enter?key=")
+        assert told["opened"] is False
+        assert _opened(told["url"]).startswith("aof_")
+
+
+def test_without_a_service_the_command_is_one_until_it_is_told_to_stop(root: Path) -> None:
+    command = _command(root, "board", "--web", "--port", "0", "--scope", "read")
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=_environment()
+    ) as it:
+        assert it.stdout is not None
+        url = it.stdout.readline().strip()
+        assert _opened(url).startswith("aof_")
+        assert page.served_at(str(root)) == url.partition("/board/")[0]
+        it.send_signal(signal.SIGTERM)
+        assert it.wait(BOUND) == 0
+    assert page.served_at(str(root)) is None
+
+
+def test_a_service_that_died_is_not_believed(root: Path) -> None:
+    with Up(root, "--http", "0") as up:
+        up.wait("http")
+        assert page.served_at(str(root)) is not None
+        up.process.kill()
+        up.finish()
+    assert page.served_at(str(root)) is None
+    assert not list((root / "locks").glob("service-*"))
+
+
+def test_a_file_that_claims_to_be_a_service_is_not_believed(root: Path) -> None:
+    (root / "locks/service-1").write_text('["http://127.0.0.1:1"]', "utf-8")
+    assert page.served_at(str(root)) is None
+
+
+def test_only_addresses_for_browsers_are_opened() -> None:
+    assert page.browsable(("unix:/tmp/s",)) is None
+    assert page.browsable(("unix:/tmp/s", "http://0.0.0.0:8420")) == "http://127.0.0.1:8420"
+    assert page.browsable(("https://[::]:8420",)) == "https://[::1]:8420"
+
+
+def test_a_damaged_file_of_a_service_hides_no_other(root: Path) -> None:
+    addresses = ServiceAddresses(str(root))
+    with addresses.announced(("http://127.0.0.1:8420",)):
+        (root / "locks/service-0").write_bytes(b"\xff")
+        assert addresses.known() == ("http://127.0.0.1:8420",)
+
+
+def test_the_browser_is_started_only_where_there_is_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    if sys.platform != "darwin":
+        assert page.open_browser("http://127.0.0.1:1/") is False
+
+
+@pytest.mark.parametrize("words", [("--port", "8420"), ("--scope", "read"), ("--no-open",)])
+def test_options_of_the_page_are_refused_without_it(root: Path, words: tuple[str, ...]) -> None:
+    said = subprocess.run(_command(root, "board", *words), capture_output=True, check=False, env=_environment())
+    assert said.returncode == 2
+    assert b"aof board --web" in said.stderr
+
+
+def test_a_run_cannot_open_the_page(root: Path) -> None:
+    said = subprocess.run(
+        _command(root, "board", "--web"), capture_output=True, check=False, env=_environment(AOF_RUN_SECRET="x/ada/y")
+    )
+    assert said.returncode == 1
+    assert b"http://" not in said.stdout

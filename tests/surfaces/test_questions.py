@@ -1,0 +1,93 @@
+"""Questions and what needs a person: the same on every surface, and a wait over HTTP holds no thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aof.adapters.http.api.responses import PREFIX
+from tests.support.waiting import eventually
+from tests.surfaces.conftest import Doors
+from tests.surfaces.doors import OverHttp, Refusal, http_door
+
+SURFACES = ("python", "cli", "mcp", "http")
+_MANY = 40  # more than a server lets try at once
+
+
+def _asked(doors: Doors, surface: str) -> tuple[Any, str]:
+    door = doors[surface]
+    task = door.ask("create", title="Deploy", brief="x")
+    assert isinstance(task, dict)
+    task_id = str(task["taskId"])
+    door.ask("claim", task_id=task_id, agent="ada")
+    return door, task_id
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_question_is_asked_found_and_answered_on_every_surface(doors: Doors, surface: str) -> None:
+    door, task_id = _asked(doors, surface)
+    asked = door.ask("ask", task_id=task_id, text="Which region?", choices=["eu", "us"], agent="ada")
+    assert (asked["question"], asked["answered"]) == ("Q1", False)
+    found = [one for one in door.ask("inbox", kind=["question"], limit=100)["items"] if one["taskId"] == task_id]
+    assert [(one["reason"], one["agent"], list(one["choices"])) for one in found] == [
+        ("Which region?", "ada", ["eu", "us"])
+    ]
+    assert found[0]["next"][0] == {
+        "operation": "answer",
+        "arguments": {"taskId": task_id, "question": "Q1", "text": "…"},
+    }
+    answered = door.ask("answer", task_id=task_id, text="eu", question="Q1")
+    assert (answered["question"], answered["askedBy"], answered["status"]) == ("Q1", "ada", "in-progress")
+    told = door.ask("ask", task_id=task_id, question="Q1", agent="ada")
+    assert (told["answered"], told["answer"]["text"]) == (True, "eu")
+    again = door.ask("answer", task_id=task_id, text="us", question="Q1")
+    assert isinstance(again, Refusal)
+    assert again.code == "already_answered"
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_views_of_work_have_the_same_shape_on_every_surface(doors: Doors, surface: str) -> None:
+    door, task_id = _asked(doors, surface)
+    assert task_id in {held["taskId"] for held in door.ask("agents", agent="ada")["agents"][0]["holds"]}
+    assert door.ask("timeline", task_id=task_id)["rows"][0]["agent"] == "ada"
+    assert door.ask("neighbourhood", task_id=task_id)["root"] == task_id
+    assert door.ask("task_at", task_id=task_id)["task"]["status"] == "in-progress"
+    assert len(door.ask("flow", days=2)["days"]) == 2
+    offered = door.ask("moves", task_id=task_id)
+    assert "cancel" in {one["operation"] for one in offered["actions"]}
+
+
+@pytest.fixture
+def http(tmp_path: Path) -> Iterator[OverHttp]:
+    """A server of its own."""
+    with http_door(tmp_path) as door:
+        yield door
+
+
+def test_many_agents_wait_for_answers_and_leave_the_server_free(http: OverHttp) -> None:
+    made: list[tuple[str, str]] = []
+    for number in range(_MANY):
+        task = http.client.post(f"{PREFIX}/create", json={"title": f"T{number}"}).json()["taskId"]
+        run = http.client.post(f"{PREFIX}/claim", json={"taskId": task, "agent": f"a{number}"}).json()["runId"]
+        made.append((task, run))
+    got: dict[str, Any] = {}
+
+    def wait(task: str, run: str) -> None:
+        given = {"taskId": task, "text": "Which?", "run": run, "wait": 120}
+        got[task] = http.client.post(f"{PREFIX}/ask", json=given, timeout=150).json()
+
+    waiting = [threading.Thread(target=wait, args=one, daemon=True) for one in made]
+    for one in waiting:
+        one.start()
+    eventually(lambda: http.client.get(f"{PREFIX}/inbox", params={"limit": 1}).json()["total"] == _MANY)
+    assert http.client.get("/health").status_code == 200
+    for task, _ in made:
+        answered = http.client.post(f"{PREFIX}/answer", json={"taskId": task, "text": f"for {task}"})
+        assert answered.status_code == 200
+    for one in waiting:
+        one.join(120)
+    assert {task: one["answer"]["text"] for task, one in got.items()} == {task: f"for {task}" for task, _ in made}
