@@ -128,7 +128,8 @@ def test_opening_under_a_new_boot_on_a_failing_disk_can_be_tried_again(shm_path:
             root = copy(shm_path / "before", shm_path / "failed")
             try:
                 late = step.path.endswith("locks/log") and step.number == STAMP_AT  # then the log is verified once more
-                with nullcontext() if late else pytest.raises(AofError):
+                noted = "/locks/lanes/" in step.path  # what is not noted only lets this clone begin another lane
+                with nullcontext() if late or noted else pytest.raises(AofError):
                     open_store(root, disk=FailingDisk(number, fault), boot_id=lambda: "next").close()
                 check_invariants(root, boot="next")
             except BaseException as error:

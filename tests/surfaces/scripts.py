@@ -208,6 +208,7 @@ def ordering(tape: Tape) -> None:
 
 def looking(tape: Tape) -> None:
     task_id = tape.task("Needle in the hay", tags=["hay"], agent="tester")
+    tape.task("Another needle")
     tape.ask("list", status="ready", tag="hay", limit=5)
     tape.ask("list", search="needle")
     tape.ask("ready", agent="tester", limit=2)
@@ -231,6 +232,25 @@ def looking(tape: Tape) -> None:
     tape.ask("snapshot", at=head, archived=True)
     tape.refused("snapshot", "invalid", at=head + 1000)
     tape.ask("prime", agent="tester")
+
+
+def supervising(tape: Tape) -> None:
+    task_id = tape.task("Deploy the API")
+    tape.ask("claim", task_id=task_id, agent="ada")
+    tape.ask("ask", task_id=task_id, text="Which region?", choices=["eu", "us"], agent="ada")
+    tape.refused("ask", "no_question", task_id=task_id, question="Q7", agent="ada")
+    tape.ask("inbox", kind=["question"], limit=5)
+    tape.refused("inbox", "invalid", cursor="no cursor")
+    tape.ask("moves", task_id=task_id)
+    tape.ask("answer", task_id=task_id, text="eu", question="Q1")
+    tape.refused("answer", "already_answered", task_id=task_id, text="us", question="Q1")
+    tape.ask("agents", agent="ada")
+    tape.ask("timeline", task_id=task_id)
+    tape.ask("neighbourhood", task_id=task_id)
+    tape.ask("task_at", task_id=task_id)
+    tape.refused("task_at", "task_not_found", task_id=MISSING)
+    tape.ask("flow", days=1)
+    tape.ask("verify")
 
 
 def looking_after(tape: Tape) -> None:
@@ -452,6 +472,7 @@ SCRIPTS: tuple[Script, ...] = (
     holding,
     ordering,
     looking,
+    supervising,
     teaming,
     sharing,
     handing,

@@ -10,7 +10,9 @@ from typing import Any
 from aof.app.fabric import Fabric
 from tests.surfaces.doors import Answer, Door, Refusal
 
-_SPAN = re.compile(r'("duration_ms": ?|"timeout": ?")\d+')  # how long something took, or has left
+_SPAN = re.compile(  # how long something took, or has left
+    r'("(?:duration_ms|age|left|working|waiting|p50|p75|p90|p95)": ?|"timeout": ?")-?\d+'
+)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d\.\d{3})?Z")  # entries of the WORKLOG have minutes only
 _ENTRY = re.compile(r"\bWL-[0-9a-f]{16}\b")  # named by what is in it, its time too
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
@@ -22,6 +24,7 @@ _UUID = re.compile(
 _HANDOFF = re.compile(r"\b(HO-\d{4}-\d\d-\d\d-\d{3,})-\d+")
 _REV = re.compile(r'^(rev: |\s*"(?:rev|seq|sequence)": )\d+', re.MULTILINE)
 _REF = re.compile(r"(aof://log/|[?]at=|EVT-)[0-9-]+")
+_CURSOR = re.compile(r'("nextCursor": ?)"[^"]+"')  # a place in a list, which may be a moment
 _FOLDER = re.compile(r'("(?:project|workspaceId|sessionId)": )"[^"]+"')
 
 
@@ -108,7 +111,7 @@ class Tape:
         return path.relative_to(self._door.root).as_posix()
 
     def _same(self, text: str) -> str:
-        text = _ENTRY.sub("(entry)", _SPAN.sub(r"\g<1>0", text))
+        text = _CURSOR.sub(r'\1"(cursor)"', _ENTRY.sub("(entry)", _SPAN.sub(r"\g<1>0", text)))
         text = _FOLDER.sub(r'\1"(here)"', _REF.sub(r"\g<1>0", TAG.sub(r"\1", text)))
         text = _UUID.sub(lambda found: f"(handoff {self._ids.setdefault(found.group(), _letter(self._ids))})", text)
         text = _HANDOFF.sub(r"\1", _REV.sub(r"\g<1>0", _HASH.sub("(hash)", _TIME.sub("(time)", text))))

@@ -55,6 +55,7 @@ ONLY_OF_THE_COMMAND_LINE = {
     ("list", "tree"),  # how the list is drawn
     ("log", "follow"),  # MCP and HTTP have streams and subscriptions
     ("log", "format"),  # the choice between the operations `log` and `portable_log`
+    ("portable_log", "cursor"),  # refused: this log is read forwards
     ("portable_log", "follow"),
     ("portable_log", "format"),
     ("send", "file"),

@@ -94,7 +94,7 @@ def test_everybody_reads(column: Column) -> None:
     needed["workflow_show"] = {"name": task_id}
     needed["conflict_show"] = {"conflictId": "PROP-001"}
     needed["mail_show"] = {"messageId": fabric.mail_send("all", "Question").message_id}
-    needed["handoff_chain"] = on_task
+    needed |= dict.fromkeys(("handoff_chain", "moves", "neighbourhood", "task_at"), on_task)
     needed["search"] = {"text": "work"}
     needed["job_show"] = {"jobId": "nightly"}
     ran = fabric.create("Ran").task_id

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from aof._support.typed import prepare_type
 from aof.bench.rounds import Figure
 from aof.core.engine.merge.history import merge
 from aof.core.engine.merge.model import GENESIS, Commit, Lane
@@ -105,7 +106,7 @@ def _lane(name: str, first: int, commits: int, written: list[list[Event]]) -> La
         fresh = task_id(day, first + number // _STEPS)
         text = texts[number % _STEPS].replace(known[5:], fresh[5:])
         sealed: list[Event] = []
-        for event in msgspec.json.decode(text, type=list[Event]):
+        for event in msgspec.json.decode(text, type=prepare_type(list[Event])):
             seq += 1
             whole = msgspec.structs.replace(event, seq=seq, hash="")
             _, digest = chain.seal(whole, digest)

@@ -14,6 +14,7 @@ from tests.support.messages import Post, report
 from tests.support.processes import together
 from tests.support.requirements import requirement
 from tests.support.room import Room, SameMoment
+from tests.support.same_place import adopt
 
 TTL = 300
 
@@ -198,6 +199,7 @@ def test_the_same_directory_is_recovered_in_the_same_way(
     twins = []
     for name in ("one", "two"):
         shutil.copytree(room.root, tmp_path / name)
+        adopt(tmp_path / name)
         twin = Room(tmp_path / name, clock)
         seen = twin.fabric.store.head()
         twin.fabric.recover()

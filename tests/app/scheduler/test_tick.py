@@ -19,6 +19,7 @@ from tests.support.command_line import Aof
 from tests.support.processes import SharedClock, together
 from tests.support.requirements import requirement
 from tests.support.room import Room
+from tests.support.same_place import adopt
 
 MINUTE = 60.0
 
@@ -137,6 +138,7 @@ def test_two_copies_of_a_directory_recover_in_the_same_way(room: Room, fabric: F
     told = []
     for name in ("one", "two"):
         shutil.copytree(room.root, room.root.parent / name / ".aof")
+        adopt(room.root.parent / name / ".aof")
         copy = Room(room.root.parent / name / ".aof", clock)
         ticked = copy.fabric.tick()
         events = [(e.type, e.task_id, e.payload.get("reason")) for e in copy.events()]

@@ -57,7 +57,9 @@ def found_in(listing: str, cursor: str, parts: int) -> tuple[str, ...]:
     """The place in such a list, as so many texts; refused where it is none, or one of another list."""
     try:
         word = cursor.encode("ascii") if len(cursor) <= _LONGEST else b""
-        found = msgspec.json.decode(urlsafe_b64decode(word + b"=" * (-len(word) % 4)), type=list[str | bool])
+        found = msgspec.json.decode(
+            urlsafe_b64decode(word + b"=" * (-len(word) % 4)), type=prepare_type(list[str | bool])
+        )
     except (ValueError, msgspec.DecodeError):
         raise _unknown("this is not a cursor of this list", listing) from None
     place = tuple(part for part in found[2:] if isinstance(part, str))

@@ -321,3 +321,24 @@ def test_a_refused_edit_by_hand_is_answered_with_a_way_out(aof: Aof) -> None:
     assert "move the file back" in aof("show", "001").out
     assert aof("doctor", "--fix").code == 0
     assert aof("show", "001").code == 0
+
+
+def test_a_cursor_of_the_native_log_is_refused_for_the_portable_one(aof: Aof) -> None:
+    for title in ("first", "second"):
+        aof("create", title)
+    cursor = aof("log", "--limit", "1", "--json").data["nextCursor"]
+    refused = aof("log", "--format", "agentruntime", "--cursor", cursor, "--json")
+    assert (refused.code, refused.error["hint"]) == (2, "read this one forwards: --after SEQ")
+
+
+def test_the_inbox_names_what_to_do_about_each_item(aof: Aof) -> None:
+    aof("create", "Deploy", "--agent", "ada")
+    aof("claim", "001", "--agent", "ada")
+    aof("ask", "001", "Which region?", "--agent", "ada")
+    assert aof("inbox").out.splitlines()[0].split() == ["WHAT", "NEEDS", "FOR", "NEXT", "WHY"]
+    assert "answer" in aof("inbox").out.splitlines()[1].split()
+
+
+def test_flow_says_so_where_nothing_was_finished(aof: Aof) -> None:
+    aof("create", "first")
+    assert "lead time: no task finished" in aof("flow").out

@@ -176,6 +176,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "recover": (("recover",),),
     "sync": (("sync",),),
     "merge": (("merge",), ("merge", "--dry-run")),
+    "verify": (("verify",),),
     "doctor": (("doctor",),),
     "reindex": (("reindex",),),
     "org": (("org", "show"), ("org", "check"), ("org", "route", "007"), ("org", "route", "--tag", HARMFUL)),

@@ -39,6 +39,8 @@ def log(context: Context, values: dict[str, Any]) -> Answer:
     form = given.pop("format")
     if form != "agentruntime":
         raise UsageError(f"there is no format {form[:40]!r}", "use native or agentruntime")
+    if "cursor" in given:
+        raise UsageError("--cursor reads the native log backwards", "read this one forwards: --after SEQ")
     if given.pop("follow", False):
         _follow(context, given)
     told = context.fabric.portable_log(**given)

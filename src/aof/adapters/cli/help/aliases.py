@@ -35,7 +35,6 @@ VERBS = {
     "suspend": "pause",
     "tasks": "list",
     "top": "watch",
-    "verify": "doctor",
 }
 """Another name for a verb that means the same and takes the same words."""
 

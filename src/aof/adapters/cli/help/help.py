@@ -22,7 +22,7 @@ def _overview(width: int) -> str:
     lines += ["usage: aof VERB [ARGUMENTS] [OPTIONS]", ""]
     for section in SECTIONS:
         listed = sorted((verb for verb in VERBS if verb.section == section), key=lambda verb: verb.order)
-        lines += [f"{section}:", *_explained([(verb.name, verb.summary) for verb in listed], 12, width), ""]
+        lines += [f"{section}:", *_explained([(verb.name, verb.summary) for verb in listed], 15, width), ""]
     lines += ["options of every verb:", *_options(GLOBAL, width), ""]
     return "\n".join([*lines, *_told('begin with: aof init, then: aof create "My first task"', 0, width)]) + "\n"
 

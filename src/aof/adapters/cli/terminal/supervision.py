@@ -12,13 +12,21 @@ _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
 def inbox(screen: Screen, page: Any) -> None:
-    """What needs a person, with the call that goes on with each."""
+    """What needs a person, with the verbs that go on with each."""
     if not page.items:
         screen.line("nothing needs a person")
         return
-    rows = [(one.task_id or one.message_id or one.agent, one.kind, lasted(one.age), _said(one)) for one in page.items]
-    screen.table(("WHAT", "NEEDS", "FOR", "WHY"), rows)
+    rows = [
+        (one.task_id or one.message_id or one.agent, one.kind, lasted(one.age), _verbs(one), _said(one))
+        for one in page.items
+    ]
+    screen.table(("WHAT", "NEEDS", "FOR", "NEXT", "WHY"), rows)
     _rest(screen, page, len(page.items))
+
+
+def _verbs(one: Any) -> str:
+    """What to do about an item; to look at it is always possible."""
+    return ", ".join(call.operation.replace("_", " ") for call in one.next if call.operation != "show") or "show"
 
 
 def _said(one: Any) -> str:
@@ -96,8 +104,8 @@ def flow(screen: Screen, found: Any) -> None:
     ]
     screen.table(("DAY", "CREATED", "DONE", "AT ITS END"), rows or [("-", "0", "0", "no tasks yet")])
     for name, times in (("lead time", found.lead_time), ("cycle time", found.cycle_time)):
-        shown = ", ".join(f"{share} % {lasted(getattr(times, f'p{share}'))}" for share in (50, 75, 90, 95))
-        screen.line(f"{name} of {times.count}: {shown}")
+        shown = ", ".join(f"{share} % within {lasted(getattr(times, f'p{share}'))}" for share in (50, 75, 90, 95))
+        screen.line(f"{name} of {times.count} finished tasks: {shown}" if times.count else f"{name}: no task finished")
     ended = [
         (one.agent, str(one.attempts), str(one.completed), str(one.failed), str(one.expired)) for one in found.agents
     ]

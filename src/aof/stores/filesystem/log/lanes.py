@@ -11,6 +11,7 @@ import os
 
 import msgspec
 
+from aof._support.typed import prepare_type
 from aof.core.errors.storage import LaneRefused
 from aof.stores.filesystem.log.lane_names import SUFFIX, is_merge, lane_of
 from aof.stores.filesystem.log.line_end import GENESIS
@@ -51,7 +52,7 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.json.encode(self) + b"\n"
 
 
-_decoder = msgspec.json.Decoder(Header)
+_decoder = msgspec.json.Decoder(prepare_type(Header))
 NOTHING_BEFORE = LogPlace("", 0, GENESIS)
 
 
