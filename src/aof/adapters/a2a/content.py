@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from a2a.types import Message, Part, Role
-from google.protobuf.json_format import MessageToJson
+from google.protobuf import json_format
 
 INPUT_MODES = ("text/plain", "application/json", "application/octet-stream")
 
@@ -20,13 +20,23 @@ def _said(part: Part) -> str:
     if kind == "text":
         return part.text.strip()
     if kind == "data":
-        return f"```json\n{MessageToJson(part.data, indent=2)}\n```"
+        said = json_of(part)
+        return f"```json\n{said}\n```" if said is not None else ""
     return f"See {part.url}" if kind == "url" else ""
+
+
+def json_of(part: Part) -> str | None:
+    """The data of a part; None where it has numbers that JSON has not."""
+    try:
+        return str(json_format.MessageToJson(part.data, indent=2))
+    except (json_format.Error, ValueError):
+        return None
 
 
 def is_readable(part: Part) -> bool:
     """Whether it is of a kind that a task can hold, in its description or among its files."""
-    return part.WhichOneof("content") in ("text", "data", "url", "raw")
+    kind = part.WhichOneof("content")
+    return kind in ("text", "url", "raw") or (kind == "data" and json_of(part) is not None)
 
 
 def message(message_id: str, text: str, *, task_id: str, context_id: str, ours: bool) -> Message:

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import Final
 
 import httpx
-from a2a.types import Artifact, Part
-from google.protobuf.json_format import MessageToJson
+from a2a.types import Artifact, Message, Part
 
+from aof.adapters.a2a.content import json_of, text_of
 from aof.adapters.a2a.peer.connection import PeerRefused
 from aof.adapters.a2a.task_files import safe_name, write
 
@@ -71,6 +71,18 @@ def _join(known: Artifact, chunk: Artifact) -> None:
             known.parts.append(part)
 
 
+def says_something(message: Message) -> bool:
+    """Whether there is anything in a message that could be a result."""
+    return bool(text_of(message.parts)) or any(part.raw for part in message.parts)
+
+
+def message_as_artifact(message: Message) -> Artifact:
+    """The message of a peer that answers with no task: its text, then its files."""
+    said = text_of(message.parts)
+    files = [part for part in message.parts if part.WhichOneof("content") in ("raw", "url")]
+    return Artifact(artifact_id="message", name="message.md", parts=[*([Part(text=said)] if said else []), *files])
+
+
 async def take_in(artifacts: Iterable[Artifact], folder: str, http: httpx.AsyncClient) -> tuple[str, ...]:
     """Write every part below the task's folder; their paths there. Raises ArtifactMissing and PeerRefused."""
     left, paths = MOST_BYTES, []
@@ -95,7 +107,9 @@ async def _content(part: Part, http: httpx.AsyncClient) -> bytes:
         case "raw":
             return bytes(part.raw)
         case "data":
-            return str(MessageToJson(part.data, indent=2)).encode()
+            if (data := json_of(part)) is None:
+                raise ArtifactMissing("a part of an artifact is no JSON")
+            return data.encode()
         case "url":
             return await _fetched(part.url, http)
     raise ArtifactMissing("a part of an artifact is empty")
