@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from typing import Final
 
 from a2a.types import Message, Part, Role
 from google.protobuf import json_format
 
+_EXACT: Final = 2**53  # below it a fraction holds every whole number
 INPUT_MODES = ("text/plain", "application/json", "application/octet-stream")
 
 
@@ -28,9 +31,16 @@ def _said(part: Part) -> str:
 def json_of(part: Part) -> str | None:
     """The data of a part; None where it has numbers that JSON has not."""
     try:
-        return str(json_format.MessageToJson(part.data, indent=2))
+        data = json.loads(json_format.MessageToJson(part.data), parse_float=_number)
     except (json_format.Error, ValueError):
         return None
+    return json.dumps(data, indent=2, ensure_ascii=False)
+
+
+def _number(text: str) -> float:
+    """The protocol's library knows only fractions: 3 comes as 3.0."""
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < _EXACT else value
 
 
 def is_readable(part: Part) -> bool:
