@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from aof.adapters.a2a.peer.connection import MOST_BYTES, http_client
-from aof.adapters.a2a.peer.delegated_run import DelegatedRun
+from aof.adapters.a2a.peer.delegated_run import MOST_WRITES, DelegatedRun
 from aof.adapters.a2a.peer.delegation import Delegation
 from aof.app.fabric import Fabric
 from aof.core.model.task import Task
@@ -30,14 +30,21 @@ def fabric_of(folder: Path) -> Iterator[Fabric]:
 
 
 def run_at(
-    fabric: Fabric, task_id: str, url: str, *, agent: str = "pia", patience: float = 0.5, most: int = MOST_BYTES
+    fabric: Fabric,
+    task_id: str,
+    url: str,
+    *,
+    agent: str = "pia",
+    patience: float = 0.5,
+    most: int = MOST_BYTES,
+    writes: int = MOST_WRITES,
 ) -> Task:
     """One run, from its claim to its end; the task afterwards."""
     run = fabric.claim(task_id, agent=agent, worker="a2a")
 
     async def worked() -> None:
         async with http_client(url, None, most) as http:
-            await Delegation(DelegatedRun(fabric, run, f"{agent} {url}"), http, url, patience).run()
+            await Delegation(DelegatedRun(fabric, run, f"{agent} {url}", writes), http, url, patience).run()
 
     anyio.run(worked)
     return fabric.get(task_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -22,6 +22,7 @@ class ScriptedPeer:
         self.states = list(states)
         self.streams = streams
         self.stream: list[Json] = []
+        self.stays = False  # after its updates the stream stays open, and says no more
         self.calls: list[tuple[str, Json]] = []
         self.artifacts: list[Json] = []
         self.files: dict[str, tuple[int, bytes]] = {}
@@ -31,6 +32,7 @@ class ScriptedPeer:
         self.broken: set[str] = set()  # answered with an error of the server
         self.silent: set[str] = set()  # never answered
         self.redirects: dict[str, str] = {}  # by the method or the path, where they lead
+        self.encoded: dict[str, tuple[str, bytes]] = {}  # the content encoding and the bytes of an answer
         self.cards = 0
         self.closed = threading.Event()
         self.task_id = "remote-1"
@@ -100,11 +102,24 @@ def _handler(peer: ScriptedPeer) -> type[BaseHTTPRequestHandler]:  # noqa: C901 
                 self._send(200, b'{"jsonrpc": "2.0", "id": "?", "result": {"task": [1, 2')
             elif method == "SubscribeToTask":
                 peer.calls.append((method, params))
-                frames = (json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": one}) for one in peer.stream)
-                self._send(200, "".join(f"data: {one}\n\n" for one in frames).encode(), "text/event-stream")
+                self._stream(asked["id"])
             else:
                 said = {"jsonrpc": "2.0", "id": asked["id"], "result": peer.answer(method, params)}
                 self._send(200, json.dumps(said).encode())
+
+        def _stream(self, call_id: object) -> None:
+            frames = (json.dumps({"jsonrpc": "2.0", "id": call_id, "result": one}) for one in peer.stream)
+            body = "".join(f"data: {one}\n\n" for one in frames).encode()
+            if not peer.stays:
+                self._send(200, body, "text/event-stream")
+                return
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            with suppress(OSError):  # the follower has left
+                self.wfile.write(body)
+                while not peer.closed.wait(0.05):
+                    self.wfile.write(b": still here\n\n")
 
         def _fails(self, what: str) -> bool:
             """Whether this is not answered as it should be."""
@@ -117,13 +132,20 @@ def _handler(peer: ScriptedPeer) -> type[BaseHTTPRequestHandler]:  # noqa: C901 
                 self.send_header("location", peer.redirects[what])
                 self.send_header("content-length", "0")
                 self.end_headers()
+            elif what in peer.encoded:
+                encoding, body = peer.encoded[what]
+                self._send(200, body, encoding=encoding)
             else:
                 return False
             return True
 
-        def _send(self, status: int, body: bytes, kind: str = "application/json") -> None:
+        def _send(
+            self, status: int, body: bytes, kind: str = "application/json", *, encoding: str | None = None
+        ) -> None:
             self.send_response(status)
             self.send_header("content-type", kind)
+            if encoding is not None:
+                self.send_header("content-encoding", encoding)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

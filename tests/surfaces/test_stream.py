@@ -64,7 +64,9 @@ def test_a_stream_may_be_of_one_task_and_one_type(http: OverHttp) -> None:
     assert (event["taskId"], event["payload"]["to"]) == (mine, "blocked")
 
 
-@pytest.mark.parametrize("given", [{"after": "-1"}, {"after": "x"}, {"taskId": "999"}, {"until": "5"}, {"format": "x"}])
+@pytest.mark.parametrize(
+    "given", [{"after": "-1"}, {"after": "x"}, {"after": "999999"}, {"taskId": "999"}, {"until": "5"}, {"format": "x"}]
+)
 def test_a_stream_that_cannot_be_is_refused(http: OverHttp, given: dict[str, str]) -> None:
     response = http.client.get(f"{PREFIX}/events", params=given)
     assert response.status_code in (400, 404)
@@ -115,6 +117,17 @@ def test_a_portable_stream_begins_with_a_snapshot_and_has_neither_gap_nor_repeat
             break
     assert lines == fabric.portable_log(after=view["sequence"])["events"]
     assert all(line["type"] in EVENTS for line in lines)
+
+
+def test_a_client_that_has_seen_more_than_this_log_has_begins_with_a_new_snapshot(http: OverHttp) -> None:
+    task_id = http.elsewhere.create("Restored from a backup").task_id
+    headers, asked = {"Last-Event-ID": "999999"}, {"format": "agentruntime"}
+    with http.client.stream("GET", f"{PREFIX}/events", headers=headers, params=asked) as response:
+        frames = _frames(response)
+        last, kind, view = next(frames)
+        assert (kind, view["sequence"]) == ("snapshot", last)
+        http.elsewhere.block(task_id, reason="x")
+        assert [kind for _, kind, _ in itertools.islice(frames, 1)] == ["task.blocked"]
 
 
 def _lives_of_many(fabric: Fabric, number: int) -> None:

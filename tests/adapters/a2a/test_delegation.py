@@ -142,6 +142,27 @@ def test_an_artifact_in_chunks_is_whole_here_when_the_peer_is_gone(fabric: Fabri
     assert [one["targetId"] for one in edges] == [ref]
 
 
+def test_chunks_are_joined_with_what_is_of_their_kind(fabric: Fabric) -> None:
+    def piece(*parts: dict[str, Any], append: bool = True) -> dict[str, Any]:
+        update = {"taskId": "remote-1", "artifact": {"artifactId": "a-1", "parts": list(parts)}, "append": append}
+        return {"artifactUpdate": update}
+
+    with serving(ScriptedPeer("completed", streams=True)) as peer:
+        peer.stream = [
+            piece({"text": "one, "}, append=False),
+            piece({"text": "two"}, {"raw": "AAE="}),
+            piece({"raw": "Ag=="}),
+            piece({"data": {"three": 3}}),
+            piece({"text": "four"}),
+            status("completed"),
+        ]
+        task_id = fabric.create("Piece by piece").task_id
+        run_at(fabric, task_id, peer.address)
+    paths = remote(fabric, task_id)["remoteArtifactRefs"]
+    found = [output(fabric, task_id, path) for path in paths]
+    assert found == [b"one, two", b"\x00\x01\x02", b'{\n  "three": 3\n}', b"four"]
+
+
 @requirement("task.a2a.messages")
 def test_a_question_of_the_peer_waits_for_an_answer_that_then_reaches_it(fabric: Fabric) -> None:
     with serving(ScriptedPeer("working", "input_required", "working", "completed")) as peer:

@@ -121,12 +121,12 @@ def test_an_edge_says_since_when_how_it_stands_and_why(
 def test_the_relationships_of_a_task_agree_with_the_graph(camera: Camera, post: Post) -> None:
     room, fabric = post.room, post.fabric
     task_id, child = post.pair()
-    parent, blocker, behind = room.task(), room.task(), room.task()
+    parent, blocker, behind = room.task(), room.task("in-progress"), room.task()
     for kind, target in (
         ("parent", parent),
         ("blocks", behind),
         ("source_task", blocker),
-        ("source_attempt", f"RUN-{blocker[5:]}-1"),
+        ("source_attempt", room.attempts(blocker)[0]["runId"]),
         ("consumed_artifact", "inputs/data.csv"),
         ("evidence", "https://ci.example/17"),
     ):

@@ -87,8 +87,8 @@ def test_cancelling_spreads_down_and_blocks_who_waits(room: Room, fabric: Fabric
 def test_an_edge_is_added_and_removed_once_and_seen_from_both_ends(
     room: Room, fabric: Fabric, kind: str, other_end: str | None
 ) -> None:
-    one, two = room.task(), room.task()
-    loose = {"source_attempt": "RUN-2026-03-02-002-1"}
+    one, two, source = room.task(), room.task(), room.task("in-progress")
+    loose = {"source_attempt": room.attempts(source)[0]["runId"]}
     target = two if kind == "source_task" or other_end else loose.get(kind, "outputs/report.md")
     before = len(room.events())
 
@@ -118,6 +118,12 @@ def test_edges_that_make_a_circle_or_lead_nowhere_are_refused(room: Room, fabric
     for kind in ("parent", "child", "blocks", "blocked_by", "source_task"):
         error = room.refused("task_not_found", fabric.link, one, kind, "TASK-1999-01-01-001")
         assert "TASK-1999-01-01-001" in error.message
+    error = room.refused("task_not_found", fabric.link, one, "source_attempt", "RUN-1999-01-01-001-1-0badc0de")
+    assert "TASK-1999-01-01-001" in error.message
+    assert room.refused("invalid", fabric.link, one, "source_attempt", f"RUN-{two[5:]}-1").hint
+    for outside in ("../../aof.toml", "/etc/hostname"):
+        room.refused("invalid", fabric.link, one, "evidence", outside)
+    assert not room.edges(one) & {("evidence", outside)}
 
 
 @requirement("tools.dep-add.holds")

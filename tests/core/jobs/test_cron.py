@@ -27,6 +27,9 @@ def test_lists_ranges_steps_and_names_are_read() -> None:
     assert cron("@Daily") == cron("0 0 * * *")
     assert cron("0 0 * * 7").weekdays == cron("0 0 * * sun").weekdays == {0}
     assert len(cron("* * * * *").weekdays) == 7
+    assert cron("0 0 * * sat-sun").weekdays == {0, 6}
+    assert len(cron("0 0 * * mon-sun").weekdays) == 7
+    assert cron("0 0 * * sun-tue").weekdays == {0, 1, 2}
 
 
 def test_a_day_matches_both_fields_or_where_both_are_restricted_either() -> None:

@@ -8,7 +8,7 @@ from aof.core.model import commands as c
 from tests.support.world import World
 
 
-@pytest.mark.parametrize("kind", ["source_task", "evidence", "produced_artifact", "source_attempt"])
+@pytest.mark.parametrize("kind", ["source_task", "evidence", "produced_artifact", "spawned_subagent"])
 def test_an_edge_is_added_once_and_removed_once(kind: str) -> None:
     world = World()
     task, other = world.create(), world.create()
@@ -59,6 +59,12 @@ def test_nothing_is_put_below_a_cancelled_parent() -> None:
         ("source_task", "TASK-1999-01-01-001", "task_not_found"),
         ("parent", "TASK-1999-01-01-001", "task_not_found"),
         ("source_task", "../x", "invalid"),
+        ("source_attempt", "RUN-1999-01-01-001-1", "task_not_found"),
+        ("source_attempt", "RUN-2026-03-02-001-1", "invalid"),
+        ("source_attempt", "TASK-2026-03-02-001", "invalid"),
+        ("evidence", "../../elsewhere", "invalid"),
+        ("produced_artifact", "/etc/hostname", "invalid"),
+        ("consumed_artifact", "outputs\\..\\..\\x", "invalid"),
         ("evidence", "", "invalid"),
         ("evidence", "a\nb", "invalid"),
         ("evidence", "x" * 600, "payload_too_large"),

@@ -21,7 +21,7 @@ from aof.core.org.budgets import enforcement, reported
 from aof.core.runs import reported_result
 from aof.core.tasks import declared, manual_edit
 from aof.core.tasks.cancellation import topmost
-from aof.core.tasks.links import TO_FILES
+from aof.core.tasks.links import TO_FILES, target_task
 from aof.core.validation import limits
 from aof.core.validation.output import escaping
 
@@ -284,7 +284,8 @@ def _link(command: c.AddLink, known: Known) -> Needs:
         return _new_parent(own, command.target_id, known)
     inside = command.kind in TO_FILES and _is_inside(command.target_id)
     digests = frozenset({(command.task_id, command.target_id)}) if inside else frozenset()
-    return Needs(write=own, read=frozenset(ids([command.target_id])) - own, digests=digests)
+    other = target_task(command)
+    return Needs(write=own, read=frozenset(ids([other] if other else ())) - own, digests=digests)
 
 
 def _new_parent(own: frozenset[str], parent_id: str, known: Known) -> Needs:

@@ -97,12 +97,17 @@ def _values(field: _Field, word: str) -> frozenset[int] | InvalidInput:
             low, high = field.least, min(field.most, 6) if field.words == _WEEKDAYS else field.most
         else:
             low = _number(field, first)
-            high = _number(field, last) if dash else field.most if slash else low
+            high = _last(field, last) if dash else field.most if slash else low
         every = int(step) if step.isdecimal() and len(step) <= 2 else 0 if slash else 1  # noqa: PLR2004 - two digits
         if not (field.least <= low <= high <= field.most) or not 1 <= every <= field.most:
             return _wrong(f"'{part[:40]}' is not a valid {field.name} ({field.least} to {field.most})")
         found.update(range(low, high + 1, every))
     return frozenset(found)
+
+
+def _last(field: _Field, word: str) -> int:
+    """The number at the end of a range: a week may end with Sunday, though it also begins with it."""
+    return _SUNDAY if field.words is _WEEKDAYS and word == _WEEKDAYS[0] else _number(field, word)
 
 
 def _number(field: _Field, word: str) -> int:

@@ -11,22 +11,24 @@ from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.tasks import DependencyCycle
 from aof.core.model.commands import AddLink, RemoveLink
 from aof.core.model.events import Draft
-from aof.core.model.ids import is_task_id
+from aof.core.model.ids import attempt_of, is_task_id, task_of_run
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
 from aof.core.tasks import graph
-from aof.core.validation import limits
+from aof.core.validation import limits, output
 
 TO_TASKS: Final = ("source_task",)
+TO_RUNS: Final = "source_attempt"
 TO_FILES: Final = ("produced_artifact", "consumed_artifact", "evidence")
 KINDS: Final = (
     *TO_TASKS,
-    "source_attempt",
+    TO_RUNS,
     "spawned_subagent",
     "assigned_thread",
     *TO_FILES,
 )
 _TARGET: Final = 512
+_URL: Final = "://"
 
 
 def link(records: Records, command: AddLink, _now: int) -> Verdict:
@@ -36,8 +38,8 @@ def link(records: Records, command: AddLink, _now: int) -> Verdict:
         return problem
     if command.kind == "parent":
         return _adopt(records, task, command.target_id)
-    if command.kind in TO_TASKS and records.look(command.target_id) is None:
-        return graph.missing(command.target_id)
+    if problem := _leads_nowhere(records, command):
+        return problem
     if _has(task, command):
         return Decision()
     payload: dict[str, Any] = {"kind": command.kind, "targetId": command.target_id}
@@ -59,6 +61,28 @@ def unlink(records: Records, command: RemoveLink, _now: int) -> Verdict:
         return Decision()
     payload = {"kind": command.kind, "targetId": command.target_id}
     return Decision(drafts=(Draft(type="task.link.removed", task_id=task.id, payload=payload),))
+
+
+def _leads_nowhere(records: Records, command: AddLink) -> AofError | None:
+    """The refusal for a task or a run that there is not, and for a file outside of the task's folder."""
+    target = command.target_id
+    if command.kind in TO_FILES and _URL not in target:
+        return output.escaping(("target", target))
+    if (owner := target_task(command)) is None:
+        return None
+    task = records.look(owner)
+    if task is None:
+        return graph.missing(owner)
+    if command.kind == TO_RUNS and not 1 <= attempt_of(target) <= task.retry.attempts:
+        return InvalidInput(f"{owner} has no run {target}", "name one of its runs", Call("show", {"task_id": owner}))
+    return None
+
+
+def target_task(command: AddLink) -> str | None:
+    """The other task that an edge which orders nothing leads to: itself, or the owner of a run."""
+    if command.kind in TO_TASKS:
+        return command.target_id
+    return task_of_run(command.target_id) if command.kind == TO_RUNS else None
 
 
 def _adopt(records: Records, task: Task, parent_id: str) -> Verdict:
@@ -99,4 +123,6 @@ def _malformed(command: AddLink | RemoveLink) -> AofError | None:
         return problem
     if command.kind in ("parent", *TO_TASKS) and not is_task_id(command.target_id):
         return InvalidInput(f"'{command.target_id[:80]}' is not a task", "name a task by its ID", Call("list", {}))
+    if isinstance(command, AddLink) and command.kind == TO_RUNS and task_of_run(command.target_id) is None:
+        return InvalidInput(f"'{command.target_id[:80]}' is not a run", "name a run by its ID, such as RUN-…")
     return None

@@ -6,12 +6,13 @@ Must not know what the peer says about its task.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Final
 
 import httpx
-from a2a.types import Artifact, Part
-from google.protobuf.json_format import MessageToJson
+from a2a.types import Artifact, Message, Part
 
+from aof.adapters.a2a.content import json_of, text_of
 from aof.adapters.a2a.peer.connection import PeerRefused
 from aof.adapters.a2a.task_files import safe_name, write
 
@@ -19,6 +20,7 @@ FOLDER: Final = "outputs/peer"
 MOST_BYTES: Final = 32 * 1024 * 1024
 _MOST: Final = 100  # artifacts
 _OK: Final = 200
+_JOINED: Final = ("text", "raw")
 
 
 class ArtifactMissing(Exception):
@@ -30,18 +32,17 @@ class Gathered:
 
     def __init__(self) -> None:
         self._known: dict[str, Artifact] = {}
+        self._chunks: dict[str, list[Part]] = {}  # what came after, joined when somebody looks: there may be many
         self._bytes = 0
 
     def add(self, artifact: Artifact, *, append: bool = False) -> None:
         """Take one, or a chunk of one; raises PeerRefused when it becomes too much."""
         self._bytes += artifact.ByteSize()
-        known = self._known.get(artifact.artifact_id)
-        if append and known is not None:
-            _join(known, artifact)
+        if append and artifact.artifact_id in self._known:
+            self._chunks[artifact.artifact_id] += artifact.parts
         else:
-            whole = Artifact()
-            whole.CopyFrom(artifact)
-            self._known[artifact.artifact_id] = whole
+            self._known[artifact.artifact_id] = artifact
+            self._chunks[artifact.artifact_id] = []
         if self._bytes > 2 * MOST_BYTES or len(self._known) > _MOST:
             raise PeerRefused(f"the peer sends more artifacts than are taken: {_MOST}, or {MOST_BYTES:,} bytes")
 
@@ -54,21 +55,45 @@ class Gathered:
     @property
     def all(self) -> tuple[Artifact, ...]:
         """Every artifact, in the order in which each was first told."""
-        return tuple(self._known.values())
+        return tuple(_joined(one, self._chunks[name]) for name, one in self._known.items())
 
 
-def _join(known: Artifact, chunk: Artifact) -> None:
-    """Add a chunk: text to the text and bytes to the bytes before it, anything else as a part of its own."""
-    for part in chunk.parts:
-        last = known.parts[-1] if known.parts else None
-        kind = part.WhichOneof("content")
-        if last is not None and kind in ("text", "raw") and last.WhichOneof("content") == kind:
+def _joined(artifact: Artifact, chunks: list[Part]) -> Artifact:
+    """The whole: text goes to the text and bytes to the bytes before it, anything else is a part of its own."""
+    whole = Artifact()
+    whole.CopyFrom(artifact)
+    for kind, group in groupby(chunks, key=_kind):
+        alike = list(group)
+        last = whole.parts.pop() if kind in _JOINED and whole.parts and _kind(whole.parts[-1]) == kind else None
+        if last is not None:
+            alike.insert(0, last)
+        if kind in _JOINED:
+            first = Part()
+            first.CopyFrom(alike[0])
             if kind == "text":
-                last.text += part.text
+                first.text = "".join(part.text for part in alike)
             else:
-                last.raw += part.raw
-        else:
-            known.parts.append(part)
+                first.raw = b"".join(part.raw for part in alike)
+            alike = [first]
+        whole.parts.extend(alike)
+    return whole
+
+
+def _kind(part: Part) -> str | None:
+    kind: str | None = part.WhichOneof("content")
+    return kind
+
+
+def says_something(message: Message) -> bool:
+    """Whether there is anything in a message that could be a result."""
+    return bool(text_of(message.parts)) or any(part.raw for part in message.parts)
+
+
+def message_as_artifact(message: Message) -> Artifact:
+    """The message of a peer that answers with no task: its text, then its files."""
+    said = text_of(message.parts)
+    files = [part for part in message.parts if part.WhichOneof("content") in ("raw", "url")]
+    return Artifact(artifact_id="message", name="message.md", parts=[*([Part(text=said)] if said else []), *files])
 
 
 async def take_in(artifacts: Iterable[Artifact], folder: str, http: httpx.AsyncClient) -> tuple[str, ...]:
@@ -95,7 +120,9 @@ async def _content(part: Part, http: httpx.AsyncClient) -> bytes:
         case "raw":
             return bytes(part.raw)
         case "data":
-            return str(MessageToJson(part.data, indent=2)).encode()
+            if (data := json_of(part)) is None:
+                raise ArtifactMissing("a part of an artifact is no JSON")
+            return data.encode()
         case "url":
             return await _fetched(part.url, http)
     raise ArtifactMissing("a part of an artifact is empty")

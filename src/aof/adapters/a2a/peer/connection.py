@@ -20,6 +20,7 @@ MOST_BYTES: Final = 48 * 1024 * 1024  # of one answer, encoded
 _BINDINGS: Final = ["JSONRPC", "HTTP+JSON"]
 _SECONDS: Final = 60.0  # for an answer, and between two lines of a stream
 _CARD: Final = "/.well-known/agent-card.json"
+_PLAIN: Final = "identity"
 
 
 class PeerRefused(Exception):
@@ -39,6 +40,9 @@ class _OnlyThisPeer(httpx.AsyncHTTPTransport):
         if origin_of(request.url) != self._origin:
             raise PeerRefused(f"the peer leads to {request.url.host[:80]}, which is not configured")
         response = await super().handle_async_request(request)
+        if response.headers.get("content-encoding", _PLAIN) != _PLAIN:  # a little of it may unpack to anything
+            await response.aclose()
+            raise PeerRefused("the peer sends a packed answer, which was not asked for")
         assert isinstance(response.stream, httpx.AsyncByteStream)
         response.stream = _Bounded(response.stream, self._most)
         return response
@@ -88,7 +92,7 @@ def origin_of(url: httpx.URL) -> tuple[str, str, int | None]:
 @asynccontextmanager
 async def http_client(url: str, token: str | None, most: int = MOST_BYTES) -> AsyncIterator[httpx.AsyncClient]:
     """A client that calls this origin only, follows no redirect and uses no proxy of the environment."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    headers = {"Accept-Encoding": _PLAIN} | ({"Authorization": f"Bearer {token}"} if token else {})
     transport = _OnlyThisPeer(origin_of(httpx.URL(url)), most)
     async with httpx.AsyncClient(transport=transport, headers=headers, timeout=_SECONDS, trust_env=False) as http:
         yield http

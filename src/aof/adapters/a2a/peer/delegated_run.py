@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from typing import Final
 
 import httpx
-from a2a.types import Artifact, Message, Part
+from a2a.types import Artifact, Message
 
 from aof._support.hashing import hexdigest
 from aof._support.printable import clean
 from aof.adapters.a2a.content import text_of
 from aof.adapters.a2a.peer.artifacts import take_in
+from aof.adapters.a2a.peer.connection import PeerRefused
 from aof.adapters.a2a.peer.remote import Remote, kept, remote_of
 from aof.adapters.a2a.task_files import folder_of
 from aof.app.fabric import Fabric
@@ -23,15 +24,17 @@ from aof.core.errors.base import AofError
 from aof.core.model.task import Task
 from aof.core.validation.limits import PROGRESS, REASON
 
+MOST_WRITES: Final = 10_000  # of one run
 _SUMMARY: Final = 9_000  # characters
 
 
 class DelegatedRun:
     """Writes for one run. `over` says that it has ended."""
 
-    def __init__(self, fabric: Fabric, run: ClaimedRun, agent_ref: str) -> None:
+    def __init__(self, fabric: Fabric, run: ClaimedRun, agent_ref: str, most: int = MOST_WRITES) -> None:
         self._fabric = fabric
         self._run = run
+        self._left = most
         self.agent_ref = agent_ref
         self.over = False
         self._kept = self.remote
@@ -54,6 +57,7 @@ class DelegatedRun:
     def keep(self, remote: Remote) -> None:
         """Store it; the same again writes nothing."""
         if remote != self._kept and not self.over:
+            self._count()
             self._fabric.edit(self._run.task_id, metadata=kept(remote, self._hop))
             self._kept = remote
 
@@ -65,16 +69,18 @@ class DelegatedRun:
         self._told.add(message.message_id)
         key = f"peer-{hexdigest(message.message_id.encode())[:40]}"
         if not any(one.value == key for one in self.task.requests):
+            self._count()
             self._run.progress(text, key=key)
+
+    def _count(self) -> None:
+        """Every update of the peer is an event here: one that floods us must not fill the log."""
+        if self._left <= 0:
+            raise PeerRefused("the peer sends more updates than are taken in one run")
+        self._left -= 1
 
     async def take_in(self, artifacts: Iterable[Artifact], http: httpx.AsyncClient) -> tuple[str, ...]:
         """Write the artifacts below the task's own folder."""
         return await take_in(artifacts, folder_of(self._fabric, self.task), http)
-
-    async def complete_by_message(self, text: str, http: httpx.AsyncClient) -> None:
-        """A peer that answers with a message and no task has done it at once."""
-        answer = Artifact(artifact_id="message", name="message.md", parts=[Part(text=text)])
-        self.complete(text, await self.take_in((answer,), http))
 
     def complete(self, text: str, paths: tuple[str, ...]) -> None:
         """End the run as done; while something that the task itself declares is open here, it waits for a person."""

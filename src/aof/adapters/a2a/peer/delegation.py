@@ -8,7 +8,7 @@ not know how the process was started.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Final, TypeVar
 
@@ -17,6 +17,7 @@ import httpx
 import msgspec
 from a2a.client.errors import A2AClientError
 from a2a.types import (
+    Artifact,
     CancelTaskRequest,
     GetTaskRequest,
     ListTasksRequest,
@@ -35,7 +36,7 @@ from google.protobuf import json_format
 from aof._support.printable import clean
 from aof.adapters.a2a import states
 from aof.adapters.a2a.content import text_of
-from aof.adapters.a2a.peer.artifacts import ArtifactMissing, Gathered
+from aof.adapters.a2a.peer.artifacts import ArtifactMissing, Gathered, message_as_artifact, says_something
 from aof.adapters.a2a.peer.connection import Connection, PeerRefused, connected
 from aof.adapters.a2a.peer.delegated_run import DelegatedRun
 from aof.adapters.a2a.peer.remote import Mechanism, Remote
@@ -44,7 +45,8 @@ from aof.core.evolve.work_log import description
 
 _FAILED: Final = frozenset({"failed", "canceled", "rejected"})
 _TROUBLE: Final = (
-    A2AError, httpx.HTTPError, httpx.InvalidURL, json_format.Error, ValueError, TypeError, KeyError, AttributeError
+    A2AError, httpx.HTTPError, httpx.InvalidURL, json_format.Error, ValueError, TypeError, KeyError, AttributeError,
+    RecursionError,
 )  # fmt: skip
 _SHORTEST, _LONGEST = 0.2, 5.0  # seconds between two looks
 _LAST_MOMENT: Final = 4.0  # seconds: a worker that was asked to end has five
@@ -176,17 +178,21 @@ class Delegation:
         )
         answer = await self._patiently(lambda: self._sent(SendMessageRequest(message=message)))
         self._keep(described=described)
-        if answer.HasField("message"):
-            self._local.said(answer.message)
-            await self._local.complete_by_message(text_of(answer.message.parts), self._http)
+        if not answer.HasField("message"):
+            self._is_remote(answer.task)
             return
-        self._is_remote(answer.task)
+        self._local.said(answer.message)
+        if remote.remote_task_id is None:  # it has done the task at once; else the task itself says how it stands
+            await self._completed([message_as_artifact(answer.message)], text_of(answer.message.parts))
 
     async def _sent(self, request: SendMessageRequest) -> StreamResponse:
+        asked = request.message.task_id
         async for answer in self._peer.client.send_message(request):
-            if answer.HasField("message") or answer.task.id:
+            if answer.HasField("message") and says_something(answer.message):
                 return answer
-        raise ValueError("the peer answered without a task")
+            if answer.task.id and answer.task.id == (asked or answer.task.id):
+                return answer
+        raise ValueError("the peer answered without the task")
 
     def _is_remote(self, task: PeerTask) -> None:
         """Store whose task it is, before the answer is acted upon."""
@@ -196,12 +202,10 @@ class Delegation:
 
     async def _followed(self) -> None:
         """Hear what happens until the run is over: on a subscription while that holds, else by asking again."""
-        if self._local.over:
-            return
-        if self._peer.streams:
-            await self._subscribed()
+        follows = self._peer.streams
         pause, unclear = _SHORTEST, anyio.current_time() + self._patience
         while not self._local.over:
+            follows = follows and await self._subscribed()
             task = await self._patiently(self._asked)
             if states.word_of(task.status.state) != states.UNKNOWN:
                 unclear = anyio.current_time() + self._patience
@@ -209,33 +213,50 @@ class Delegation:
                 raise Silence(f"{self._url} is in a state that we do not know for {self._patience:g} s")
             if await self._acted(task):
                 return
-            self._keep(delivery_mechanism="polling")
-            await anyio.sleep(pause)
-            pause = min(2 * pause, _LONGEST)
+            if not follows:
+                self._keep(delivery_mechanism="polling")
+                await anyio.sleep(pause)
+                pause = min(2 * pause, _LONGEST)
 
-    async def _subscribed(self) -> None:
-        """Follow the stream to its end; what it does not tell is asked for afterwards."""
+    async def _subscribed(self) -> bool:
+        """Follow the stream; what it does not tell is asked for afterwards. Whether it was only quiet for too long."""
+        request = SubscribeToTaskRequest(id=self._remote.remote_task_id or "")
+        stream, until = aiter(self._peer.follower.subscribe(request)), anyio.current_time() + self._patience
         try:
-            request = SubscribeToTaskRequest(id=self._remote.remote_task_id or "")
-            async for answer in self._peer.follower.subscribe(request):
+            while True:
+                with anyio.fail_after(until - anyio.current_time()):
+                    answer = await anext(stream)
                 self._keep(delivery_mechanism="subscription")
-                if self._heard(answer):
-                    return
-        except _TROUBLE:
-            return
+                if self._is_about_ours(answer):
+                    if self._heard(answer):
+                        return False
+                    until = anyio.current_time() + self._patience
+        except TimeoutError:
+            return True
+        except (StopAsyncIteration, *_TROUBLE):
+            return False
+
+    def _is_about_ours(self, answer: StreamResponse) -> bool:
+        """Whether an update tells something of our task: updates about another, or of no known state, tell nothing."""
+        ours = self._remote.remote_task_id
+        match answer.WhichOneof("payload"):
+            case "task":
+                return answer.task.id == ours and states.word_of(answer.task.status.state) != states.UNKNOWN
+            case "status_update":
+                update = answer.status_update
+                return update.task_id == ours and states.word_of(update.status.state) != states.UNKNOWN
+            case "artifact_update":
+                return answer.artifact_update.task_id == ours
+        return False
 
     def _heard(self, answer: StreamResponse) -> bool:
-        """Take one update; whether the peer rests. Updates about another task are none."""
-        match answer.WhichOneof("payload"):
-            case "task" if answer.task.id == self._remote.remote_task_id:
-                return self._noted(answer.task.status.state, answer.task.status.message)
-            case "status_update" if answer.status_update.task_id == self._remote.remote_task_id:
-                status = answer.status_update.status
-                return self._noted(status.state, status.message)
-            case "artifact_update" if answer.artifact_update.task_id == self._remote.remote_task_id:
-                update = answer.artifact_update
-                self._gathered.add(update.artifact, append=update.append)
-        return False
+        """Take one update about our task; whether the peer rests."""
+        if answer.HasField("artifact_update"):
+            update = answer.artifact_update
+            self._gathered.add(update.artifact, append=update.append)
+            return False
+        status = answer.task.status if answer.HasField("task") else answer.status_update.status
+        return self._noted(status.state, status.message)
 
     def _noted(self, state: int, message: Message) -> bool:
         self._keep(remote_status=states.word_of(state))
@@ -255,7 +276,8 @@ class Delegation:
         self._noted(state, message)
         text = clean(text_of(message.parts))[:500]
         if state == TaskState.TASK_STATE_COMPLETED:
-            return await self._completed(task, text)
+            await self._completed(task.artifacts, text)
+            return True
         if state in states.WAITING:
             self._local.wait(text or "the peer needs something", asks=state == TaskState.TASK_STATE_INPUT_REQUIRED)
             return True
@@ -266,9 +288,9 @@ class Delegation:
             return True
         return False
 
-    async def _completed(self, task: PeerTask, text: str) -> bool:
+    async def _completed(self, artifacts: Iterable[Artifact], text: str) -> None:
         """Success counts when every artifact is here."""
-        self._gathered.replace(task.artifacts)
+        self._gathered.replace(artifacts)
         until, pause = anyio.current_time() + self._patience, _SHORTEST
         while True:
             try:
@@ -277,12 +299,11 @@ class Delegation:
             except ArtifactMissing as error:
                 if anyio.current_time() + pause > until:
                     self._local.fail("artifact_missing", f"the peer is done, but {error}")
-                    return True
+                    return
             await anyio.sleep(pause)
             pause = min(2 * pause, _LONGEST)
         self._keep(remote_artifact_refs=paths)
         self._local.complete(text, paths)
-        return True
 
     def _keep(
         self,

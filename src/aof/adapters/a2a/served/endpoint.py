@@ -135,3 +135,6 @@ def _load() -> None:
     """The protocol's library, in a thread."""
     import aof.adapters.a2a.served.handler
     import aof.adapters.a2a.served.push.sender  # noqa: F401 - loaded for those who use them
+    from aof.adapters.a2a.served import library_log
+
+    library_log.listen()

@@ -11,6 +11,7 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 
+from aof.app.faults import record
 from aof.core.errors.base import AofError
 
 _BY_KIND: dict[str, type[A2AError]] = {
@@ -21,6 +22,11 @@ _BY_KIND: dict[str, type[A2AError]] = {
     "internal": InternalError,
     "unavailable": InternalError,
 }
+
+
+def internal_error(error: Exception) -> A2AError:
+    """What nobody foresaw: recorded here, and the peer is told only where."""
+    return InternalError(f"an internal error, recorded as {record('an A2A request', error)}")
 
 
 def peer_error(error: AofError) -> A2AError:

@@ -26,12 +26,14 @@ from a2a.types import (
     ListTasksRequest,
     ListTasksResponse,
     Message,
+    SendMessageConfiguration,
     SendMessageRequest,
     SubscribeToTaskRequest,
     TaskPushNotificationConfig,
 )
 from a2a.types import Task as PeerTask
 from a2a.utils.errors import (
+    A2AError,
     ExtendedAgentCardNotConfiguredError,
     InvalidParamsError,
     TaskNotFoundError,
@@ -39,7 +41,7 @@ from a2a.utils.errors import (
 )
 
 from aof.adapters.a2a import states
-from aof.adapters.a2a.served.errors import peer_error
+from aof.adapters.a2a.served.errors import internal_error, peer_error
 from aof.adapters.a2a.served.inbox import PeerInbox, is_own
 from aof.adapters.a2a.served.push.configs import PushConfigs, Version
 from aof.adapters.a2a.served.updates import updates
@@ -76,9 +78,8 @@ class PeerRequests(RequestHandler):
     @validate_request_params
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> PeerTask | Message:
         """Take a message. The answer comes at once if that is wanted, else when the task rests or after a while."""
+        asked, history = params.configuration, _history(params.configuration)
         task_id = await self._received(params, context)
-        asked = params.configuration
-        history = asked.history_length if asked.HasField("history_length") else None
         if not asked.return_immediately:
             await self._until(task_id, _WAIT, lambda shown: shown.rests)
         return (await _done(partial(seen, self._fabric, task_id, history=history))).task
@@ -107,7 +108,7 @@ class PeerRequests(RequestHandler):
     async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> PeerTask | None:
         """A task of the caller."""
         task = await _done(partial(self._inbox.own, params.id, _caller(context)))
-        history = params.history_length if params.HasField("history_length") else None
+        history = _history(params)
         return (await _done(partial(seen, self._fabric, task.id, history=history))).task
 
     @validate_request_params
@@ -124,7 +125,7 @@ class PeerRequests(RequestHandler):
         size, start = _page(params)
         found = [task for task in self._fabric.tasks(tag=ORIGIN) if is_own(task, caller) and _is_asked(task, params)]
         found.sort(key=lambda task: (task.updated_at, task.id), reverse=True)
-        history = params.history_length if params.HasField("history_length") else 0
+        history = _history(params) or 0
         page = [
             seen(self._fabric, task.id, history=history, artifacts=params.include_artifacts).task
             for task in found[start : start + size]
@@ -238,8 +239,12 @@ async def _done(work: Callable[[], _Answer]) -> _Answer:
     """Do it in a thread; a refusal becomes one of the protocol."""
     try:
         return await anyio.to_thread.run_sync(work)
+    except A2AError:
+        raise
     except AofError as error:
         raise peer_error(error) from None
+    except Exception as error:  # noqa: BLE001 - the library would tell the peer what it says
+        raise internal_error(error) from None
 
 
 def _caller(context: ServerCallContext) -> Caller:
@@ -250,6 +255,15 @@ def _caller(context: ServerCallContext) -> Caller:
 def _version(context: ServerCallContext) -> Version:
     """The revision that a peer speaks; one from before 1.0 does not say so."""
     return "1.0" if str(context.state["headers"].get(_VERSION_HEADER, "")).startswith("1.") else "0.3"
+
+
+def _history(asked: SendMessageConfiguration | GetTaskRequest | ListTasksRequest) -> int | None:
+    """How many messages are wanted; None where nothing is said."""
+    if not asked.HasField("history_length"):
+        return None
+    if asked.history_length < 0:
+        raise InvalidParamsError("the history length must be zero or more")
+    return int(asked.history_length)
 
 
 def _page(params: ListTasksRequest) -> tuple[int, int]:

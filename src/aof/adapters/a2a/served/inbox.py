@@ -17,7 +17,7 @@ from a2a.utils.errors import (
     TaskNotFoundError,
     UnsupportedOperationError,
 )
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import Error, MessageToDict
 
 from aof._support.hashing import hexdigest
 from aof._support.printable import clean
@@ -157,7 +157,7 @@ def _text(message: Message, files: tuple[Attachment, ...]) -> str:
     if not message.message_id or max(len(message.message_id), len(message.context_id)) > _NAME:
         raise InvalidParamsError(f"a message needs an ID, and no ID may have more than {_NAME} characters")
     if any(not is_readable(part) for part in message.parts):
-        raise ContentTypeNotSupportedError("a part is empty; send text, data, a file or a link")
+        raise ContentTypeNotSupportedError("a part is empty or no JSON; send text, data, a file or a link")
     text = listed(text_of(message.parts), files)
     if not text:
         raise InvalidParamsError("the message says nothing; send a part with text")
@@ -171,7 +171,10 @@ def _title(text: str) -> str:
 
 def _wishes(message: Message) -> dict[str, Any]:
     """What the message's metadata asks for under the key `aof`; the rights of the caller decide."""
-    given = MessageToDict(message.metadata).get("aof", {})
+    try:
+        given = MessageToDict(message.metadata).get("aof", {})
+    except (ValueError, Error):
+        raise InvalidParamsError("the metadata has numbers that JSON has not") from None
     if not isinstance(given, dict) or set(given) - set(_WISHES):
         raise InvalidParamsError(f"the metadata 'aof' may have the keys {', '.join(_WISHES)}")
     return given

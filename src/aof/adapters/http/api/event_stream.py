@@ -1,7 +1,7 @@
 """Events as they come, as server-sent events that can be resumed after the last one that was seen.
 
-`format=agentruntime` gives them in portable words. Who names no event to begin after gets a snapshot first, and then
-everything that has happened since.
+`format=agentruntime` gives them in portable words. Who names no event to begin after, or one that this log does not
+have, gets a snapshot first, and then everything that has happened since.
 """
 
 from __future__ import annotations
@@ -68,7 +68,12 @@ async def _wanted(follower: Follower, request: Request) -> _Wanted:
             f"{seen[:40]!r} is not an event's number", "give the number of the last event that you have seen"
         )
     full = await anyio.to_thread.run_sync(follower.fabric.resolve, task_id) if task_id else None
-    return _Wanted(None if seen is None else int(seen), full, kind, form == _PORTABLE)
+    after, last = int(seen) if seen is not None else None, await anyio.to_thread.run_sync(follower.fabric.store.head)
+    if after is not None and after > last:  # seen in another log: what lies between is not known here
+        if form != _PORTABLE:
+            raise InvalidInput(f"there is no event {after}; the last one is {last}", "begin anew, without a number")
+        after = None
+    return _Wanted(after, full, kind, form == _PORTABLE)
 
 
 async def _native(follower: Follower, wanted: _Wanted) -> AsyncIterator[bytes]:
