@@ -22,7 +22,9 @@ def timeline(ask: Asker, asked: PageAddress) -> dict[str, Any]:
     by = "agent" if asked.text("by") == "agent" else "task"
     now, limit = ask.now(), asked.number("n", _EACH, least=1, most=_MOST)
     since = now - _HOURS[str(span)] * 3_600_000
-    found = ask("timeline", task_id=asked.text("task"), agent=asked.text("agent"), since=iso(since), limit=limit)
+    found = ask(
+        "timeline", task_id=ask.task(asked.text("task")), agent=asked.text("agent"), since=iso(since), limit=limit
+    )
     lanes: dict[str, list[dict[str, Any]]] = {}
     for row in found["rows"]:
         lanes.setdefault(row["agent"] if by == "agent" else row["taskId"], []).append(row)
