@@ -89,6 +89,9 @@ def test_the_wheel_holds_the_package_and_its_licence_and_nothing_else(built: Pat
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"aof", "aof_fabric"}
     assert "aof/py.typed" in names
     assert [name for name in names if name.endswith("licenses/LICENSE")] != []
+    board = ROOT / "src/aof/adapters/http/board"
+    files = [path for folder in ("templates", "static") for path in (board / folder).rglob("*") if path.is_file()]
+    assert {str(path.relative_to(ROOT / "src")) for path in files} <= set(names)
 
 
 def test_the_sdist_holds_what_it_takes_to_test_it_and_nothing_of_this_machine(built: Path) -> None:
@@ -139,6 +142,13 @@ def test_with_every_extra_each_surface_loads(built: Path, tmp_path: Path, versio
     project.mkdir()
     _run(str(bin_ / "aof"), "init", "--agent", "claude", cwd=project)
     _run(str(bin_ / "aof"), "up", "--once", "--http", "0", cwd=project)
+
+
+@pytest.mark.full
+def test_the_server_needs_no_other_extra(built: Path, tmp_path: Path) -> None:
+    bin_ = _installed(sys.executable, tmp_path, f"{next(built.glob('*.whl'))}[server]")
+    _run(str(bin_ / "aof"), "init", cwd=tmp_path)
+    _run(str(bin_ / "aof"), "up", "--once", "--http", "0", cwd=tmp_path)
 
 
 def test_only_versions_that_can_be_tried_are_promised() -> None:

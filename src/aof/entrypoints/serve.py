@@ -131,7 +131,7 @@ def make_http(
         from aof.adapters.http.limits.watcher import log_it
         from aof.adapters.mcp.http import McpOverHttp
     except ModuleNotFoundError as error:
-        raise missing(error, "server", "mcp") from None
+        raise missing(error, "server") from None
     known, clock, bounds = tokens_of(data_dir), SystemClock(), http_bounds(find_data_dir(data_dir))
 
     def by_token(token: str | None) -> Caller | None:
@@ -240,7 +240,7 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
         from aof.adapters.http.limits.traffic import Traffic
         from aof.adapters.http.unix_socket import listen_unix, remove_unix
     except ModuleNotFoundError as error:
-        raise missing(error, "server", "mcp") from None
+        raise missing(error, "server") from None
     bounds, traffic, running = http_bounds(data_dir), Traffic(), threading.Event()
     encrypted = http.tls(doors.tls_cert, doors.tls_key) if doors.tls_cert and doors.tls_key else None
     app = make_http(data_dir, hosts=(doors.host.lower(),), traffic=traffic, tell=tell, tools=doors.tools)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.e2e.browser import scenes
 from tests.e2e.browser.served import Served
 from tests.support.service import workflow
 
-HOPS = {
+HOPS: dict[str, Any] = {
     "name": "release",
     "hops": [
         {"id": "implement", "role": "developer"},

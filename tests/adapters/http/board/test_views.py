@@ -6,11 +6,13 @@ import re
 
 import pytest
 
+from aof.adapters.http.board.views.catalogue import VIEWS
 from aof.app.fabric import Fabric
 from tests.adapters.http.board.conftest import Browser
+from tests.support.repository import ROOT
 
 SCRIPT = "<script>alert('x')</script>\"'><img src=x onerror=alert(1)>"
-VIEWS = ["/", "/tasks", "/agents", "/activity"]
+PATHS = [view.path for view in VIEWS if view.key]
 
 
 def _hostile(fabric: Fabric) -> str:
@@ -27,7 +29,7 @@ def _hostile(fabric: Fabric) -> str:
 @pytest.mark.parametrize(
     "path",
     [
-        *VIEWS,
+        *PATHS,
         "/tasks/{id}",
         "/tasks/{id}/at/{last}",
         "/tasks/{id}/do/edit",
@@ -48,9 +50,9 @@ def test_a_script_in_any_field_is_text_on_every_page(browser: Browser, fabric: F
     "query", ["q={x}", "agent={x}", "tag={x}", "open={x}", "n-ready={x}", "kind={x}", "task={x}", "type={x}"]
 )
 def test_a_script_in_an_address_is_text_on_every_page(browser: Browser, query: str) -> None:
-    for path in VIEWS:
+    for path in PATHS:
         answer = browser.get(f"{path}?{query.format(x='<script>alert(1)</script>')}")
-        assert answer.status_code in (200, 404)
+        assert answer.status_code in (200, 400, 404)
         assert "<script>alert" not in answer.text
 
 
@@ -142,3 +144,28 @@ def test_a_view_alone_is_a_part_of_its_page(browser: Browser, fabric: Fabric) ->
     assert part.startswith("<main")
     assert part.endswith("</main>")
     assert "<html" not in part
+
+
+def test_runs_at_the_same_time_stand_in_lanes_of_their_own(browser: Browser, fabric: Fabric) -> None:
+    first, second = fabric.create("One").task_id, fabric.create("Two").task_id
+    runs = {task: fabric.claim(task, agent="ada").run_id for task in (first, second)}
+    assert browser.get("/timeline?by=agent").text.count('class="lane-name"') == 2
+    for task, run in runs.items():
+        fabric.complete(task, run=run, summary="done")
+    third = fabric.create("Three").task_id
+    fabric.claim(third, agent="ada")
+    assert browser.get("/timeline?by=agent").text.count('class="lane-name"') == 2
+
+
+def test_the_navigation_marks_the_view_and_what_a_page_is_part_of(browser: Browser, fabric: Fabric) -> None:
+    task_id = fabric.create("One").task_id
+    assert 'graph" data-key="d" aria-current="page"' in browser.get("/graph").text
+    assert 'graph" data-key="d" aria-current="true"' in browser.get(f"/graph/{task_id}").text
+    assert 'tasks" data-key="b" aria-current="true"' in browser.get(f"/tasks/{task_id}").text
+
+
+def test_every_view_is_in_the_guide_with_its_keys() -> None:
+    guide = (ROOT / "docs/howto/watch-the-board.md").read_text("utf-8")
+    for view in VIEWS:
+        if view.key:
+            assert re.search(rf"^\| {view.title} \|.*\| `g` `{view.key}` \|$", guide, re.MULTILINE), view.name

@@ -208,3 +208,14 @@ def _fields(page: str) -> dict[str, str]:
         chosen = re.search(r"<option selected>([^<]*)", options) or re.search(r"<option>([^<]*)", options)
         found[name] = chosen[1] if chosen else ""
     return {name: unescape(value) for name, value in found.items() if name != "csrf"}
+
+
+@pytest.mark.parametrize("action", ["approve", "reject"])
+def test_whoever_judges_work_sees_what_was_reported(browser: Browser, fabric: Fabric, action: str) -> None:
+    task_id = fabric.create("One").task_id
+    run = fabric.claim(task_id, agent="ada").run_id
+    fabric.complete(task_id, run=run, summary="The lamp **burns**", deliverables=["lamp.md"])
+    for path in (f"/tasks/{task_id}/do/{action}", f"/tasks/{task_id}"):
+        text = browser.get(path).text
+        assert "The lamp <strong>burns</strong>" in text
+    assert "lamp.md" in browser.get(f"/tasks/{task_id}").text

@@ -14,6 +14,7 @@ from aof.app.operations.rows.control import LINK_KINDS
 from aof.core.evolve.work_log import parts
 from aof.core.model.lifecycle import PRIORITIES
 
+_ENTRIES: Final = 5  # lines of a work log that a dialog shows
 Shown = Mapping[str, Any]  # a task as `show` gives it
 Values = dict[str, str]
 Kind = Literal["line", "text", "lines", "choice", "flag"]
@@ -100,6 +101,11 @@ def _suggested(task: Shown) -> tuple[str, ...]:
 def description(task: Shown) -> str:
     """What the task says, without comments and work log."""
     return parts(task["body"])[0].strip()
+
+
+def last_entries(task: Shown) -> str:
+    """The end of the work log: what the last runs said of themselves."""
+    return "\n".join(parts(task["body"])[2].strip().splitlines()[-_ENTRIES:])
 
 
 def _edited(values: Values) -> dict[str, Any]:

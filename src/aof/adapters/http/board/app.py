@@ -33,6 +33,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 _GONE, _FAULT, _NO_METHOD, _OUT = 499, 500, 405, 401
 _PIECE = 5_000  # events that are verified at once
 _PART = "aof-part"
+_FILTERED = frozenset(f"{PREFIX}{one.path}" for one in VIEWS if one.key)
 _PARTS = {"main#view": "view", "dialog#dialog": "dialog"}
 
 
@@ -155,7 +156,9 @@ class Board:
         return refused
 
     def _problem(self, request: Request, status: int, problem: dict[str, str]) -> Response:
-        frame = self.framed(request, title="That did not work", problem=problem)
+        filtered = request.method == "GET" and request.url.query and request.url.path in _FILTERED
+        unfiltered = request.url.path if filtered else None
+        frame = self.framed(request, title="That did not work", problem=problem, unfiltered=unfiltered)
         return render("error.html", status, **frame)
 
 

@@ -36,6 +36,10 @@ class Asker:
         wire = {names.get(name, name): value for name, value in given.items() if value is not None}
         return msgspec.to_builtins(perform(self._fabric, row, parameters(row, wire), self.caller))
 
+    def task(self, given: str | None) -> str | None:
+        """The ID of the task that a filter names. Raises TaskNotFound, so that a wrong ID is not taken for silence."""
+        return str(self("show", task_id=given, full=False)["id"]) if given is not None else None
+
     def may(self, operation: str) -> bool:
         """Whether the caller's token allows it; the rules of the chart are asked when it is done."""
         row = BY_NAME.get(operation)

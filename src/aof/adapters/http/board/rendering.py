@@ -29,6 +29,8 @@ HEADERS: Final = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     "Cache-Control": "no-store",
 }
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
+_NOISE: Final = frozenset({"digest", "schemaVersion", "secretDigest"})  # of no use to a person
 _LONGEST: Final = 240  # characters of a summary
 _STEPS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -90,7 +92,9 @@ def short(task_id: str) -> str:
 def summary(value: Any) -> str:
     """A small object as one line: what it says, without its punctuation, cut where it gets long."""
     if isinstance(value, dict):
-        text = " · ".join(f"{name} {_plain(one)}" for name, one in value.items() if one not in (None, "", [], {}))
+        text = " · ".join(
+            f"{name} {_plain(one)}" for name, one in value.items() if one not in _NOTHING and name not in _NOISE
+        )
     else:
         text = _plain(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

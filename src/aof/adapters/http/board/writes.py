@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from aof.adapters.http.api.responses import STATUS_BY_CODE, STATUS_BY_KIND
 from aof.adapters.http.board.access import PREFIX, Access
-from aof.adapters.http.board.actions import BY_NAME, CREATE, Field, PageAction, Shown, Values
+from aof.adapters.http.board.actions import BY_NAME, CREATE, Field, PageAction, Shown, Values, last_entries
 from aof.adapters.http.board.calls import Asker
 from aof.adapters.http.board.forms import read_form
 from aof.adapters.http.board.offers import moves, offered
@@ -32,6 +32,7 @@ from aof.core.errors.tasks import RevisionConflict
 Endpoint = Callable[[Request], Awaitable[Response]]
 MAX_BODY = 1_000_000
 _BULK = ("retry", "cancel")
+_JUDGED = ("approve", "reject")  # their dialogs say what was reported
 _MOST_AT_ONCE = 500
 _SINGLE = "action.html"
 _LONGEST = 1_000_000
@@ -130,6 +131,8 @@ class Writes:
             "problem": problem,
             "changed": changed,
             "where": where,
+            "judged": action.name in _JUDGED,
+            "said": last_entries(task) if task else "",
         }
         return render(_SINGLE, status, **frame, **own, key=secrets.token_hex(8), conflict=beside)
 

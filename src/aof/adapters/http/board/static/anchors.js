@@ -2,6 +2,8 @@
 // one that can be seen, in everything that scrolls.
 
 const BOXES = ".cards, .history, .scroll, .output";
+const ROUNDED = 1; // pixels: browsers scroll by whole ones
+const wanted = new WeakMap(); // by box: where its mark was to stand, which rounding may have missed
 
 // Remember the places in the view; call what this returns after the change.
 export function anchor(view) {
@@ -10,7 +12,9 @@ export function anchor(view) {
   const places = boxes.map((box) => place(box, box === page)).filter(Boolean);
   return () => {
     for (const { box, mark, top, from } of places) {
-      if (mark.isConnected) box.scrollTop += mark.getBoundingClientRect().top - from() - top;
+      if (!mark.isConnected) continue;
+      box.scrollTop += mark.getBoundingClientRect().top - from() - top;
+      wanted.set(box, { mark, top });
     }
   };
 }
@@ -25,5 +29,11 @@ function place(box, isPage) {
     const shape = one.getBoundingClientRect();
     return shape.top >= edge && shape.height > 0;
   });
-  return mark ? { box, mark, top: mark.getBoundingClientRect().top - edge, from } : null;
+  return mark ? { box, mark, top: settled(box, mark, mark.getBoundingClientRect().top - edge), from } : null;
+}
+
+// Where the mark is, or where it was to be if only rounding lies between: rests must not add up over many changes.
+function settled(box, mark, top) {
+  const last = wanted.get(box);
+  return last?.mark === mark && Math.abs(last.top - top) <= ROUNDED ? last.top : top;
 }

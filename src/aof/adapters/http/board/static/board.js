@@ -41,6 +41,7 @@ function theme() {
 }
 
 theme();
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 if (document.getElementById("connection")) {
   dialogs.start();
   keys.start();

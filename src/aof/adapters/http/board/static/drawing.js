@@ -34,7 +34,11 @@ function arrow() {
   return definitions;
 }
 
-function line(points) {
+// From the middle of a box's right side to the middle of another one's left, by way of the bends between.
+function line(from, to, bends) {
+  const straight = to.x > from.x;
+  const ends = [{ x: from.x + WIDE / 2, y: from.y }, { x: to.x - WIDE / 2, y: to.y }];
+  const points = straight ? [ends[0], ...bends.slice(1, -1), ends[1]] : bends;
   return points.map((point, place) => `${place ? "L" : "M"}${point.x.toFixed(1)} ${point.y.toFixed(1)}`).join(" ");
 }
 
@@ -59,7 +63,7 @@ function draw() {
   svg.append(arrow());
   for (const edge of graph.edges()) {
     const kind = edge.name === "blocks" ? "" : "dashed";
-    svg.append(made("path", { d: line(graph.edge(edge).points), class: kind, "marker-end": "url(#arrow)" }));
+    svg.append(made("path", { d: line(graph.node(edge.v), graph.node(edge.w), graph.edge(edge).points), class: kind, "marker-end": "url(#arrow)" }));
   }
   for (const node of data.nodes) svg.append(box(node, graph.node(node.id)));
   const { scrollLeft, scrollTop } = place, held = document.activeElement?.getAttribute?.("data-node");

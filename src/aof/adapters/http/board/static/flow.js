@@ -2,7 +2,7 @@
 
 let drawn = "", charts = [];
 const COLOURS = {
-  done: "--good", cancelled: "--line", deadletter: "--bad", review: "--warn", "in-progress": "--violet", blocked: "--bad-soft", ready: "--info", backlog: "--dim",
+  done: "--good", cancelled: "--grey", deadletter: "--bad", review: "--warn", "in-progress": "--violet", blocked: "--orange", ready: "--info", backlog: "--slate",
 };
 
 function colour(name) {
@@ -18,7 +18,7 @@ function axes() {
 }
 
 function sized(place) {
-  return { width: Math.max(place.clientWidth, 200), height: place.clientHeight };
+  return { width: Math.max(place.clientWidth, 200), height: place.classList.contains("small") ? 160 : 250 };
 }
 
 function options(place, series) {
@@ -41,10 +41,10 @@ function cumulative(place, data, days) {
 }
 
 function throughput(place, data, days) {
-  const points = { show: true, size: 5 };
+  const points = { show: true, size: 5 }, value = (_, count) => count ?? "–";
   const series = [
-    { label: "created", stroke: colour("--info"), width: 2, points },
-    { label: "done", stroke: colour("--good"), width: 2, points, dash: [6, 3] },
+    { label: "created", stroke: colour("--info"), width: 2, points, value },
+    { label: "done", stroke: colour("--good"), width: 2, points, value, dash: [6, 3] },
   ];
   return new uPlot(options(place, series), [days, data.created, data.done], place);
 }

@@ -13,7 +13,11 @@ _BACK = 20_000  # events among which those of a type are looked for
 
 def activity(ask: Asker, asked: PageAddress) -> dict[str, Any]:
     """The last events that match."""
-    limit, task_id, kind = asked.number("n", _EACH, least=1, most=_MOST), asked.text("task"), asked.text("type")
+    limit, task_id, kind = (
+        asked.number("n", _EACH, least=1, most=_MOST),
+        ask.task(asked.text("task")),
+        asked.text("type"),
+    )
     back = limit if kind is None else _BACK
     after = max(ask.head() - back, 0) if task_id is None else None
     found = ask("log", task_id=task_id, type=kind, after=after, limit=limit)["events"]

@@ -28,7 +28,7 @@ def handoffs(ask: Asker, asked: PageAddress) -> dict[str, Any]:
     state = asked.text("state") if asked.text("state") in STATES else "open"
     found = ask(
         "handoff_list",
-        task=asked.text("task"),
+        task=ask.task(asked.text("task")),
         from_agent=asked.text("from"),
         to_agent=asked.text("to"),
         state=None if state == "all" else state,
@@ -59,7 +59,11 @@ def worklog(ask: Asker, asked: PageAddress) -> dict[str, Any]:
     """The pinned lines, the decisions and the last entries."""
     limit = asked.number("n", _EACH, least=1, most=1_000)
     found = ask(
-        "worklog_show", type=asked.text("type"), agent=asked.text("agent"), task=asked.text("task"), limit=limit
+        "worklog_show",
+        type=asked.text("type"),
+        agent=asked.text("agent"),
+        task=ask.task(asked.text("task")),
+        limit=limit,
     )
     more = limit + _EACH if found["total"] > len(found["entries"]) else None
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aof.adapters.http.board.calls import Asker, PageAddress
+from aof.adapters.http.board.rendering import short
 from aof.adapters.http.board.views.spec import PageView
 
 _MOST = 200
@@ -29,7 +30,7 @@ def _node(task: dict[str, Any], *, root: str) -> dict[str, Any]:
     """A box: two lines of text, where it leads, and what it looks like."""
     return {
         "id": task["id"],
-        "lines": [task["title"], f"{task['id']} · {task['status']}"],
+        "lines": [task["title"], f"{short(task['id'])} · {task['status']}"],
         "link": f"/board/tasks/{task['id']}",
         "status": task["status"],
         "marked": task["id"] == root,

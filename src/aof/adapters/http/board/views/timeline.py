@@ -14,6 +14,8 @@ _ROW: Final = 26  # units of the drawing that a lane is high
 _TICKS: Final = 6
 _WIDE: Final = 1_000
 _NARROWEST: Final = 2
+_MINUTE: Final = 60_000
+_DAY: Final = 24 * 60 * _MINUTE
 
 
 def timeline(ask: Asker, asked: PageAddress) -> dict[str, Any]:
@@ -22,7 +24,9 @@ def timeline(ask: Asker, asked: PageAddress) -> dict[str, Any]:
     by = "agent" if asked.text("by") == "agent" else "task"
     now, limit = ask.now(), asked.number("n", _EACH, least=1, most=_MOST)
     since = now - _HOURS[str(span)] * 3_600_000
-    found = ask("timeline", task_id=asked.text("task"), agent=asked.text("agent"), since=iso(since), limit=limit)
+    found = ask(
+        "timeline", task_id=ask.task(asked.text("task")), agent=asked.text("agent"), since=iso(since), limit=limit
+    )
     lanes: dict[str, list[dict[str, Any]]] = {}
     for row in found["rows"]:
         lanes.setdefault(row["agent"] if by == "agent" else row["taskId"], []).append(row)
@@ -34,10 +38,10 @@ def timeline(ask: Asker, asked: PageAddress) -> dict[str, Any]:
             "y": place * _ROW,
             "bars": [bar for row in rows for bar in _bars(row, start, now)],
         }
-        for place, (name, rows) in enumerate(lanes.items())
+        for place, (name, rows) in enumerate((name, track) for name, rows in lanes.items() for track in _tracks(rows))
     ]
     ticks = [
-        {"x": _WIDE * number / _TICKS, "at": iso(start + (now - start) * number // _TICKS)[11:16]}
+        {"x": _WIDE * number / _TICKS, "at": _said(start + (now - start) * number // _TICKS, now - start)}
         for number in range(_TICKS)
     ]
     return {
@@ -51,6 +55,26 @@ def timeline(ask: Asker, asked: PageAddress) -> dict[str, Any]:
         "by": by,
         "more": min(limit + _EACH, _MOST) if found["total"] > limit else None,
     }
+
+
+def _tracks(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """The runs of one lane, the last one first, in as many lines as it takes that none covers another."""
+    tracks: list[list[dict[str, Any]]] = []
+    for row in rows:
+        ends = millis(row["endedAt"]) if "endedAt" in row else None
+        free = (one for one in tracks if ends is not None and ends <= millis(one[-1]["startedAt"]))
+        track = next(free, None)
+        if track is None:
+            tracks.append([row])
+        else:
+            track.append(row)
+    return tracks
+
+
+def _said(moment: int, span: int) -> str:
+    """A moment as finely as the span needs it to tell the ticks apart."""
+    text = iso(moment)
+    return text[11:19] if span < _TICKS * _MINUTE else text[11:16] if span <= _DAY else f"{text[5:10]} {text[11:16]}"
 
 
 def _bars(row: dict[str, Any], start: int, now: int) -> list[dict[str, Any]]:

@@ -16,11 +16,13 @@ _JUDGED = ("approve", "reject")
 
 
 def workflow(ask: Asker, asked: PageAddress) -> dict[str, Any]:
-    """One task's hops; without a task, those that are in a workflow and that somebody works on or waits for."""
+    """One task's hops; without a task in a workflow, those that somebody works on or waits for."""
     task_id = asked.path.get("task_id") or asked.text("task")
     if task_id is None:
-        return {"flow": None, "offered": _at_hops(ask)}
+        return {"flow": None, "task": None, "offered": _at_hops(ask)}
     task = ask("show", task_id=task_id)
+    if "template" not in task.get("workflow", {}):
+        return {"flow": None, "task": task, "offered": _at_hops(ask)}
     found = ask("workflow_show", name=task["id"])
     gates = [hop["id"] for hop in found["hops"] if hop["status"] == "review"]
     may = {name: _judged(ask, task["id"], name) for name in _JUDGED} if gates else {}
