@@ -48,6 +48,8 @@ class Merger:
             layout = store.reader.layout()
             if layout is None or len(layout.tips) == 1:
                 if layout is not None and not dry_run:
+                    if store.log.replaced:  # who has merged may have died before the files followed
+                        self.follow(held)
                     followers.tidy_files(store)
                 return None
             lane, report = self._merged(layout)
