@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from aof.adapters.system import SystemClock
+from aof.core.model.times import millis
 from tests.support.clones import Clone, cloned, copied, differing, origin
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -217,9 +220,10 @@ def test_an_older_version_refuses_a_data_directory_with_lanes(first: Clone) -> N
 
 def test_a_task_that_runs_in_another_clone_is_not_taken_away_from_it(first: Clone) -> None:
     second = cloned(first, "b")
-    first.aof("claim", "001", "--agent", "ada", "--ttl", "1")
+    until = millis(first.aof("claim", "001", "--agent", "ada", "--ttl", "1")["expiresAt"])
     first.commit()
     assert second.pull(first)
+    eventually(lambda: SystemClock().now() > until, "end of the lease")
     assert second.aof("recover") == {"recovered": []}
     assert second.refused("claim", "001", "--agent", "bob") == "already_claimed"
     (second.data / "aof.toml").write_text((second.data / "aof.toml").read_text() + "\n[lease]\nawayGrace = 0\n")

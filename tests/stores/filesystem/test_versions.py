@@ -38,6 +38,8 @@ def test_data_of_format_1_lists_the_same(desk: Desk) -> None:
         for derived in ("normalizedStatus", "waits", "children"):
             found[task_id].pop(derived, None)
             task.pop(derived, None)
+        for one in (found[task_id], task):  # a run of another clone counts as alive for longer
+            (one.get("lease") or {}).pop("expiresAt", None)
         assert found[task_id] == task
     assert {task["status"] for task in expected.values()} == {
         "backlog", "ready", "in-progress", "review", "blocked", "done", "cancelled", "deadletter",
