@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -216,6 +217,43 @@ def test_an_older_version_refuses_a_data_directory_with_lanes(first: Clone) -> N
     assert version == "schemaVersion = 2", "what an older version does not know"
     shutil.copytree(second.data / "events", second.path / "kept")
     assert "schemaVersion = 1" in (first.data / "aof.toml").read_text(), "one clone alone stays as it was"
+
+
+def test_a_rebase_that_leaves_out_a_merge_commit_gets_its_merge_lane_back(first: Clone) -> None:
+    second, third = cloned(first, "b"), cloned(first, "c")
+    for clone in (first, second, third):
+        clone.aof("edit", "001", "--title", f"of {clone.name}")
+        clone.commit()
+    third.take(second)
+    third.create("on top of the merge")
+    third.commit()
+    third.pull(first, "--rebase")
+    while (third.path / ".git/rebase-merge").exists():
+        third.aof("merge")
+        third.git("add", "-A", ".aof")
+        if third.try_git("rebase", "--continue").returncode and not third.git("status", "--porcelain"):
+            third.try_git("rebase", "--skip")
+    third.settle()
+    third.healthy()
+    assert "on top of the merge" in _titles(third)
+    assert all(f'"of {name}"' in json.dumps(third.log()) for name in "abc")
+    assert third.git("status", "--porcelain") == ""
+    assert first.pull(third, "--ff-only")
+    first.settle()
+    assert differing(first, third) == []
+
+
+def test_files_that_came_with_another_clones_merge_are_not_shown_as_changed_by_hand(first: Clone) -> None:
+    second = cloned(first, "b")
+    first.aof("edit", "001", "--title", "of a")
+    first.aof("complete", "002", "--agent", "ada")
+    first.commit()
+    second.aof("edit", "003", "--title", "of b")
+    second.take(first)
+    assert len(first.tasks()) == 3
+    assert first.pull(second, "--ff-only")
+    shown = {row["title"]: (row["status"], row.get("state")) for row in first.aof("list")["tasks"]}
+    assert shown == {"of a": ("ready", None), "two": ("done", None), "of b": ("ready", None)}
 
 
 def test_a_task_that_runs_in_another_clone_is_not_taken_away_from_it(first: Clone) -> None:

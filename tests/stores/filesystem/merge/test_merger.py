@@ -121,7 +121,8 @@ def test_a_write_is_refused_while_git_is_in_the_middle_of_something(apart: tuple
     with pytest.raises(AofError) as caught:
         site.create("no")
     assert caught.value.code == "merge_pending"
-    assert "aof merge" in (caught.value.hint or "")
+    assert "run 'aof merge'" in (caught.value.hint or "")
+    assert ("wait" in (caught.value.hint or "")) == (mark == "index.lock")
     assert site.files() == before
     assert site.titles() == ["of a", "one", "two"], "reads go on"
     if mark == "index.lock":
