@@ -219,6 +219,30 @@ def test_an_older_version_refuses_a_data_directory_with_lanes(first: Clone) -> N
     assert "schemaVersion = 1" in (first.data / "aof.toml").read_text(), "one clone alone stays as it was"
 
 
+def test_a_rebase_that_was_given_up_and_is_tried_again_can_be_settled_at_its_first_stop(first: Clone) -> None:
+    second = cloned(first, "b")
+    first.aof("edit", "001", "--title", "of a")
+    first.commit()
+    second.aof("claim", "001", "--agent", "bob")
+    second.create("in a first commit")
+    second.commit()
+    second.create("in a second commit")
+    second.commit()
+    assert not second.pull(first, "--rebase")
+    second.aof("merge")
+    second.git("rebase", "--abort")
+    second.git("clean", "-fdq", ".aof/events")
+    assert "in a second commit" in _titles(second)
+    assert not second.pull(first, "--rebase")
+    second.aof("merge")
+    second.git("add", "-A", ".aof")
+    while second.try_git("rebase", "--continue").returncode:
+        second.settle()
+    second.settle()
+    assert _titles(second) == {"of a", "two", "three", "in a first commit", "in a second commit"}
+    second.healthy()
+
+
 def test_a_rebase_that_leaves_out_a_merge_commit_gets_its_merge_lane_back(first: Clone) -> None:
     second, third = cloned(first, "b"), cloned(first, "c")
     for clone in (first, second, third):

@@ -93,6 +93,10 @@ class Merger:
         except LogDamaged:
             return False
 
+    def is_pending(self) -> bool:
+        """Whether git is in the middle of bringing several histories together."""
+        return self._store.reader.tips() > 1 and git_index.in_progress(self._store.paths.root) is not None
+
     def follow(self, held: list[HeldLock]) -> bool:
         """Let everything follow where another process or clone has merged; False where something was lost instead.
 
