@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.config import Settings, load_settings
+from aof.config import Settings, default_text, load_settings
 from aof.core.errors.base import InvalidInput
 
 WRITTEN = """
@@ -49,6 +49,13 @@ def test_every_setting_can_be_said(tmp_path: Path) -> None:
     policy = settings.policy()
     assert (policy.lease_ttl_ms, policy.max_attempts, policy.retry_cap_ms) == (12_500, 5, 900_000)
     assert policy.resource_slots == {"gpu": 2}
+
+
+@pytest.mark.parametrize("project", ["house", 'Ada\'s "house"', "a\\b", "größe", "tab\there", ""])
+def test_a_new_data_directory_names_its_project_if_that_can_be_written(tmp_path: Path, project: str) -> None:
+    settings = _load(tmp_path, default_text("ada", project))
+    assert settings.project == (project if project.isprintable() and project else None)
+    assert settings.maintainers == ("ada",)
 
 
 @pytest.mark.parametrize(

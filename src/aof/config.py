@@ -20,7 +20,7 @@ _LARGEST = 1_000_000  # bytes
 _TEXT = """\
 # Settings of this data directory. Everything has a default; remove the '#' to change one.
 schemaVersion = 1
-# project = "my-project"
+{project}
 {maintainers}
 {shared}
 
@@ -95,6 +95,7 @@ schemaVersion = 1
 SCHEMA_VERSION = 2  # with lanes beside the root lane; a data directory begins with 1
 _VERSION_LINES = tuple(f"schemaVersion = {version}" for version in range(1, SCHEMA_VERSION + 1))
 _MAINTAINERS = "maintainers = "
+_PROJECT = "project = "
 _SHARED = (
     'shared = "group"               # or "owner": who may read and write the files; \'aof doctor --fix\' sets modes'
 )
@@ -277,10 +278,12 @@ class Settings(Section):
         )
 
 
-def default_text(maintainer: str, *, shared: bool = False) -> str:
-    """The settings of a new data directory."""
+def default_text(maintainer: str, project: str = "", *, shared: bool = False) -> str:
+    """The settings of a new data directory. It names the project, so that clones in other folders call it the same."""
     names = json.dumps([maintainer], ensure_ascii=False)
+    said = json.dumps(project, ensure_ascii=False) if project.isprintable() else ""
     text = _TEXT.replace("{shared}", _SHARED if shared else f"# {_SHARED}")
+    text = text.replace("{project}", f"{_PROJECT}{said}" if project and said else f'# {_PROJECT}"my-project"')
     return text.replace("{maintainers}", f"{_MAINTAINERS}{names}  # who may do everything, whatever the org chart says")
 
 
@@ -295,13 +298,21 @@ def load_settings(root: str) -> Settings:
         raise SettingsUnusable(f"aof.toml cannot be read: {error}", "put a text file in UTF-8 there") from None
     lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
     told = [line for line in lines if line not in _VERSION_LINES]
+    project, told = _project(told)
     if not told:
-        return Settings()
+        return Settings(project=project)
     if len(told) == 1 and (names := _maintainers(told[0])) is not None:
-        return Settings(maintainers=names)
+        return Settings(project=project, maintainers=names)
     from aof.config_file import parsed
 
     return parsed(text, Settings, f"{root}/aof.toml")
+
+
+def _project(lines: list[str]) -> tuple[str | None, list[str]]:
+    """The name in the first line as `init` writes it, and the other lines; any other name is left to the parser."""
+    name = lines[0].removeprefix(_PROJECT)[1:-1] if lines else ""
+    plain = name and f'{_PROJECT}"{name}"' == lines[0] and not {'"', "\\"} & set(name)
+    return (name, lines[1:]) if plain else (None, lines)
 
 
 def _maintainers(line: str) -> tuple[str, ...] | None:

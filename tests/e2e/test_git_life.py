@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from aof.adapters.system import SystemClock
+from aof.core.model.times import millis
 from tests.support.clones import Clone, cloned, copied, differing, origin
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -215,11 +219,73 @@ def test_an_older_version_refuses_a_data_directory_with_lanes(first: Clone) -> N
     assert "schemaVersion = 1" in (first.data / "aof.toml").read_text(), "one clone alone stays as it was"
 
 
+def test_a_rebase_that_was_given_up_and_is_tried_again_can_be_settled_at_its_first_stop(first: Clone) -> None:
+    second = cloned(first, "b")
+    first.aof("edit", "001", "--title", "of a")
+    first.commit()
+    second.aof("claim", "001", "--agent", "bob")
+    second.create("in a first commit")
+    second.commit()
+    second.create("in a second commit")
+    second.commit()
+    assert not second.pull(first, "--rebase")
+    second.aof("merge")
+    second.git("rebase", "--abort")
+    second.git("clean", "-fdq", ".aof/events")
+    assert "in a second commit" in _titles(second)
+    assert not second.pull(first, "--rebase")
+    second.aof("merge")
+    second.git("add", "-A", ".aof")
+    while second.try_git("rebase", "--continue").returncode:
+        second.settle()
+    second.settle()
+    assert _titles(second) == {"of a", "two", "three", "in a first commit", "in a second commit"}
+    second.healthy()
+
+
+def test_a_rebase_that_leaves_out_a_merge_commit_gets_its_merge_lane_back(first: Clone) -> None:
+    second, third = cloned(first, "b"), cloned(first, "c")
+    for clone in (first, second, third):
+        clone.aof("edit", "001", "--title", f"of {clone.name}")
+        clone.commit()
+    third.take(second)
+    third.create("on top of the merge")
+    third.commit()
+    third.pull(first, "--rebase")
+    while (third.path / ".git/rebase-merge").exists():
+        third.aof("merge")
+        third.git("add", "-A", ".aof")
+        if third.try_git("rebase", "--continue").returncode and not third.git("status", "--porcelain"):
+            third.try_git("rebase", "--skip")
+    third.settle()
+    third.healthy()
+    assert "on top of the merge" in _titles(third)
+    assert all(f'"of {name}"' in json.dumps(third.log()) for name in "abc")
+    assert third.git("status", "--porcelain") == ""
+    assert first.pull(third, "--ff-only")
+    first.settle()
+    assert differing(first, third) == []
+
+
+def test_files_that_came_with_another_clones_merge_are_not_shown_as_changed_by_hand(first: Clone) -> None:
+    second = cloned(first, "b")
+    first.aof("edit", "001", "--title", "of a")
+    first.aof("complete", "002", "--agent", "ada")
+    first.commit()
+    second.aof("edit", "003", "--title", "of b")
+    second.take(first)
+    assert len(first.tasks()) == 3
+    assert first.pull(second, "--ff-only")
+    shown = {row["title"]: (row["status"], row.get("state")) for row in first.aof("list")["tasks"]}
+    assert shown == {"of a": ("ready", None), "two": ("done", None), "of b": ("ready", None)}
+
+
 def test_a_task_that_runs_in_another_clone_is_not_taken_away_from_it(first: Clone) -> None:
     second = cloned(first, "b")
-    first.aof("claim", "001", "--agent", "ada", "--ttl", "1")
+    until = millis(first.aof("claim", "001", "--agent", "ada", "--ttl", "1")["expiresAt"])
     first.commit()
     assert second.pull(first)
+    eventually(lambda: SystemClock().now() > until, "end of the lease")
     assert second.aof("recover") == {"recovered": []}
     assert second.refused("claim", "001", "--agent", "bob") == "already_claimed"
     (second.data / "aof.toml").write_text((second.data / "aof.toml").read_text() + "\n[lease]\nawayGrace = 0\n")

@@ -253,7 +253,7 @@ def init_data_dir(
         fresh = FilesystemStore.create(root, disk, shared=shared == "group")
         settings = f"{root}/aof.toml"
         if not os.path.lexists(settings):
-            text = default_text(actor or default_actor(), shared=shared == "group")
+            text = default_text(actor or default_actor(), _project(root), shared=shared == "group")
             disk.write_durable(settings, text.encode())
     return root, fresh
 

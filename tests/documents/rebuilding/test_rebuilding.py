@@ -97,6 +97,19 @@ def test_a_mailbox_with_marks_has_every_message_once_and_hand_written_cards_too(
     assert command("mail", "check", cwd=tmp_path).code == 0
 
 
+@pytest.mark.parametrize("name", ["WORKLOG.md", "MAILBOX.md"])
+def test_a_rebuilt_document_keeps_its_title_whatever_folder_the_clone_lies_in(
+    fabric: Fabric, tmp_path: Path, name: str
+) -> None:
+    path = tmp_path / ".aof" / name
+    title, _, rest = path.read_text().partition("\n")
+    for marks in (("one", "two"), ("two", "one")):
+        heads = [f"{title} of {one}\n" for one in marks]
+        path.write_text(f"<<<<<<< HEAD\n{heads[0]}=======\n{heads[1]}>>>>>>> theirs\n{rest}")
+        rebuild_documents(fabric.store, fabric.services.environment.policy, anew=False)
+        assert path.read_text() == f"{title} of one\n{rest}", "the same, whichever side is ours"
+
+
 def test_rebuilding_again_changes_nothing_and_the_direction_of_the_merge_does_not_matter(
     fabric: Fabric, tmp_path: Path
 ) -> None:

@@ -59,5 +59,12 @@ class RebuiltDocument:
         each.sort(key=lambda side: tuple(side.text(path) for path in self._files))
         if not told.texts and not any(side.text(path) for side in each for path in self._files):
             return Rewritten({})
-        texts = self._additions(dict(told.texts), each, events)
+        texts = self._additions({path: _titled(text, path, each) for path, text in told.texts.items()}, each, events)
         return Rewritten({path: text for path, text in texts.items() if text}, told.note)
+
+
+def _titled(text: str, path: str, each: Sequence[Files]) -> str:
+    """With the title that the file has: each clone would name its own folder where nobody has set a project."""
+    titles = [title for side in each if (title := side.text(path).partition("\n")[0]).startswith("# ")]
+    first, end, rest = text.partition("\n")
+    return f"{min(titles)}{end}{rest}" if titles and first.startswith("# ") else text

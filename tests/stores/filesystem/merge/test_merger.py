@@ -121,7 +121,8 @@ def test_a_write_is_refused_while_git_is_in_the_middle_of_something(apart: tuple
     with pytest.raises(AofError) as caught:
         site.create("no")
     assert caught.value.code == "merge_pending"
-    assert "aof merge" in (caught.value.hint or "")
+    assert "run 'aof merge'" in (caught.value.hint or "")
+    assert ("wait" in (caught.value.hint or "")) == (mark == "index.lock")
     assert site.files() == before
     assert site.titles() == ["of a", "one", "two"], "reads go on"
     if mark == "index.lock":
@@ -191,12 +192,17 @@ def _dead(template: Path, root: Path, disk: DyingDisk) -> Site:
     return site
 
 
+def _tasks(site: Site) -> dict[str, bytes]:
+    return {name: data for name, data in site.travelling().items() if name.startswith("tasks/")}
+
+
 @pytest.mark.parametrize("part", range(3))
 def test_who_dies_at_any_step_of_a_merge_loses_nothing(apart: tuple[Site, Site], tmp_path: Path, part: int) -> None:
     site, _ = apart
     site.store.close()
     counting = DyingDisk()
-    whole = _dead(site.root, tmp_path / "counted", counting).files()
+    undisturbed = _dead(site.root, tmp_path / "counted", counting)
+    whole, tasks = undisturbed.files(), _tasks(undisturbed)
     for number, moment in list(deaths(counting.taken))[part::12]:
         root = tmp_path / f"dead-{number}-{moment.name}"
         dead = _dead(site.root, root, DyingDisk(number, moment))
@@ -205,6 +211,7 @@ def test_who_dies_at_any_step_of_a_merge_loses_nothing(apart: tuple[Site, Site],
         again = Site(root)
         again.store.working_copy.merge(dry_run=False)
         assert again.files() == whole
+        assert _tasks(again) == tasks, "the files follow at once, whoever has written the lane"
         assert again.titles() == ["of a", "of b", "one, better", "two"]
         assert again.fabric.doctor().ok
         again.store.close()

@@ -39,10 +39,11 @@ def start_over(store: FilesystemStore) -> None:
         store.log.refresh(sound=True)
         if store.reader.layout() is not None and store.merger.follow(held):
             return
-        newest = store.recovery.highest_rev()
-        if newest > store.log.seq and store.reader.tips() == 1:
-            raise _lacking(newest)
-        refuse_alone(store)
+        if not store.merger.is_pending():  # a rebase has brought a part of the log by now, and mixes the files
+            newest = store.recovery.highest_rev()
+            if newest > store.log.seq and store.reader.tips() == 1:
+                raise _lacking(newest)
+            refuse_alone(store)
         store.begin_anew(held)
         _log().warning(
             "the log was replaced as a whole, as by a switch of branches; it ends with event %d", store.log.seq

@@ -68,17 +68,22 @@ def read_header(path: str, segment: str) -> tuple[Header, int]:
     finally:
         os.close(fd)
     line, end, _ = data.partition(b"\n")
+    if not end:
+        raise refused(segment, "has no header that can be used: it has no first line")
+    return parsed_header(line, segment), len(line) + 1
+
+
+def parsed_header(line: bytes, segment: str) -> Header:
+    """What the first line of a lane's file says; raises LaneRefused where it does not fit the file's name."""
     try:
-        if not end:
-            raise ValueError("it has no first line")  # noqa: TRY301 - told in the same words as any other
         header = _decoder.decode(line)
         if header.lane != lane_of(segment):
-            raise ValueError(f"it says that it is the lane {header.lane!r}")  # noqa: TRY301
+            raise ValueError(f"it says that it is the lane {header.lane!r}")  # noqa: TRY301 - told as any other
         if (header.merge is not None) != is_merge(segment):
             raise ValueError("its name says that it is a merge, or its header does, but not both")  # noqa: TRY301
     except ValueError as error:  # also of msgspec and of text that is no UTF-8
         raise refused(segment, f"has no header that can be used: {error}") from None
-    return header, len(line) + 1
+    return header
 
 
 def refused(segment: str, what: str) -> LaneRefused:

@@ -13,6 +13,7 @@ from aof.core.engine.merge.model import Report
 from aof.core.errors.storage import LogDamaged, MergePending
 from aof.stores.filesystem.log.layout import Layout, last_before
 from aof.stores.filesystem.merge import followers
+from aof.stores.filesystem.merge.dropped_lanes import restore
 from aof.stores.filesystem.merge.lane_commits import read_lanes
 from aof.stores.filesystem.merge.merge_lane import MergeLane, sealed
 from aof.stores.filesystem.merge.mixed_files import take_apart
@@ -41,13 +42,15 @@ class Merger:
         """Make one history of several; None where there is only one. With a dry run nothing is written."""
         store = self._store
         if git_index.is_running(store.paths.root):
-            raise _pending("another git command is running")
+            raise _pending(git_index.RUNNING)
         held = store.stripes.take_all()
         try:
             self._refresh(dry_run=dry_run)
             layout = store.reader.layout()
             if layout is None or len(layout.tips) == 1:
                 if layout is not None and not dry_run:
+                    if store.log.replaced:  # who has merged may have died before the files followed
+                        self.follow(held)
                     followers.tidy_files(store)
                 return None
             lane, report = self._merged(layout)
@@ -75,13 +78,24 @@ class Merger:
             return take_apart(self._store.paths, self._store.disk)
 
     def untangle(self) -> bool:
-        """The same for who finds it on the way to something else: only where git is idle, and no damage is told."""
-        if not self._store.repairs or git_index.in_progress(self._store.paths.root) is not None:
+        """The same for who finds it on the way to something else: only where git is idle, and no damage is told.
+
+        What a rebase has dropped comes back also while it goes on, for `aof merge` could not go on otherwise.
+        """
+        root = self._store.paths.root
+        if not self._store.repairs or git_index.is_running(root):
             return False
         try:
-            return self.take_apart()
+            with self._store.log.exclusively():
+                if restore(self._store.paths, self._store.disk):
+                    return True
+            return git_index.in_progress(root) is None and self.take_apart()
         except LogDamaged:
             return False
+
+    def is_pending(self) -> bool:
+        """Whether git is in the middle of bringing several histories together."""
+        return self._store.reader.tips() > 1 and git_index.in_progress(self._store.paths.root) is not None
 
     def follow(self, held: list[HeldLock]) -> bool:
         """Let everything follow where another process or clone has merged; False where something was lost instead.
@@ -103,7 +117,7 @@ class Merger:
 
 
 def _pending(why: str) -> MergePending:
-    return MergePending(
-        f"other clones' work has come in and is not merged yet, and {why}; nothing was changed",
-        "end what git is doing, then run 'aof merge' and 'git add -A .aof'",
-    )
+    hint = "run 'aof merge', then 'git add -A .aof', and let git go on: 'git commit', or 'git rebase --continue'"
+    if why == git_index.RUNNING:
+        hint = "wait until it has ended (if it has died, remove .git/index.lock), then run 'aof merge'"
+    return MergePending(f"other clones' work has come in and is not merged yet, and {why}; nothing was changed", hint)

@@ -95,9 +95,10 @@ class Redo:
         kept, theirs = self._clear(folded, target, ours, aside=aside and ours is not None)
         path = self._paths.task(target, task.id)
         if kept is not None or not theirs:
-            if kept is not None and not _may_be_left(folded)(kept, data):  # it lies several versions behind
+            behind = kept is not None and not _may_be_left(folded)(kept, data)  # by several versions
+            if kept is not None and (behind or (kept != target and not aside)):
                 # The new version is written where it belongs: in the old folder it would pass for a file that
-                # a person has moved, if a crash or a power cut undid the move out of there.
+                # a person has moved, if a crash or a power cut undid the move out of there. A merge notes no intent.
                 old = self._paths.task(kept, task.id)
                 self._files.place(task.id, data, None, target)
                 self._disk.set_mode(path, stat.S_IMODE(os.stat(old, follow_symlinks=False).st_mode))

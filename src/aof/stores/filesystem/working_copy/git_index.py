@@ -17,9 +17,10 @@ _SHA1, _SHA256 = 20, 32
 _EXTENDED, _STAGE, _LENGTH = 0x4000, 0x3000, 0x0FFF
 _OLDEST, _PREFIXED = 2, 4
 _STAGE_SHIFT = 12
-_RUNNING = "index.lock"
+_LOCK = "index.lock"
+RUNNING = "another git command is running"
 _GOING_ON = (
-    (_RUNNING, "another git command is running"),
+    (_LOCK, RUNNING),
     ("MERGE_HEAD", "git is in the middle of a merge"),
     ("rebase-merge", "git is in the middle of a rebase"),
     ("rebase-apply", "git is in the middle of a rebase"),
@@ -66,7 +67,7 @@ def in_progress(folder: str) -> str | None:
 def is_running(folder: str) -> bool:
     """Whether a git command is changing files now, or has died while it did."""
     _, git = repository(os.path.realpath(folder))
-    return git is not None and os.path.lexists(f"{git}/{_RUNNING}")
+    return git is not None and os.path.lexists(f"{git}/{_LOCK}")
 
 
 def repository(folder: str) -> tuple[str, str | None]:
