@@ -93,6 +93,12 @@ def tail(fd: int, begin: int = 0, end: int | None = None) -> tuple[int, bytes]:
     return begin, os.pread(fd, size - begin, begin) if size > begin else b""
 
 
+def whole_end(fd: int, begin: int = 0) -> int:
+    """Where the last whole commit of an open log file ends; its events begin at an offset."""
+    start, data = tail(fd, begin)
+    return start + last_commit_end(data)[0]
+
+
 def _first_commit(data: bytes) -> int | None:
     """Where the first commit that begins inside the window begins; None when none does."""
     position = data.find(b"\n") + 1

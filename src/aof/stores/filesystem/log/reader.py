@@ -45,6 +45,9 @@ class Reader:
         """The parts of the log's files from its root to its tip."""
         return self._layouts.path()
 
+    def _file(self, section: PathSection) -> str:
+        return f"{self._paths.events}/{section.name}{SUFFIX}"
+
     def layout(self) -> Layout | None:
         """How the files hang together where there are lanes; None with the root lane alone."""
         return self._layouts.layout()
@@ -190,7 +193,7 @@ class Reader:
         if at is None or begin < section.begin or position.offset > (section.end or position.offset):
             return False
         try:
-            fd = os.open(self._paths.log(section.name), os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(self._file(section), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
@@ -201,7 +204,7 @@ class Reader:
     def end(self) -> tuple[str, int]:
         """The last segment that anything was written to, and the size of its file: changes with everything appended."""
         for section in reversed(self.path()):
-            size = os.stat(self._paths.log(section.name)).st_size if section.end is None else section.end
+            size = os.stat(self._file(section)).st_size if section.end is None else section.end
             if size > section.begin:
                 return section.name, size
         return "", 0
@@ -227,13 +230,9 @@ class Reader:
     def lines(self, section: PathSection, offset: int | None = None) -> Iterator[bytes]:
         """The lines of whole commits, flushed before they are handed out."""
         offset = section.begin if offset is None else offset
-        fd = os.open(self._paths.log(section.name), os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(self._file(section), os.O_RDONLY | os.O_CLOEXEC)
         try:
-            if section.end is None:
-                start, data = chain.tail(fd, section.begin)
-                size = start + chain.last_commit_end(data)[0]
-            else:
-                size = section.end
+            size = chain.whole_end(fd, section.begin) if section.end is None else section.end
             if self._durable and size > offset:
                 self._flush(fd)
             rest = b""

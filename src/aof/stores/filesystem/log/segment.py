@@ -29,7 +29,7 @@ _CHUNK = 1 << 20
 class LogFile:
     """The end of the log, as one process has seen it last."""
 
-    def __init__(self, paths: Paths, disk: Disk) -> None:
+    def __init__(self, paths: Paths, disk: Disk, layouts: Layouts) -> None:
         self.disk = disk
         self.fd = -1
         self.segment = ""
@@ -38,7 +38,7 @@ class LogFile:
         self.seq = 0
         self.digest = GENESIS
         self._paths = paths
-        self._layouts = Layouts(paths)
+        self._layouts = layouts
         self.replaced = False
         self.inode = 0
         self.opening = 0

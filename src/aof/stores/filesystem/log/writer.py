@@ -43,10 +43,10 @@ class Log:
         self._locks = locks
         self._disk = disk
         self._flushing = Flushing(disk)
-        self._file = LogFile(paths, disk)
-        self._flushed = Flushed(paths.flushed, disk)
-        self._guard = LogGuard(paths)
         self._layouts = Layouts(paths)
+        self._file = LogFile(paths, disk, self._layouts)
+        self._flushed = Flushed(paths.flushed, disk)
+        self._guard = LogGuard(paths, self._layouts)
         self._claims = Claims(paths, disk)
         self._apart = False
         self._foreign = False
