@@ -20,13 +20,12 @@ from aof.core.errors.storage import CommitUnknown, LogDamaged
 from aof.core.evolve.run import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.evolve.task import evolve
 from aof.core.model.commands import ImportEdit
-from aof.core.model.events import Draft, Event, about_handoff, is_remark
+from aof.core.model.events import Draft, Event, about_handoff, is_remark, numbered
 from aof.core.model.ids import is_task_id
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
-from aof.stores.base.drafts import numbered
 from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken, TipsApart
 from aof.stores.filesystem.io.locks import HeldLock, stripe
