@@ -146,4 +146,4 @@ class LogGuard:
         return self._layouts.path_to(segment)[:-1]
 
     def _files(self, path: Iterable[PathSection]) -> str:
-        return older_files(self._paths, (section.name for section in path))
+        return older_files(self._paths, [section.name for section in path])

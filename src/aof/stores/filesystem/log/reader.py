@@ -12,11 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from aof.core.errors.storage import LogDamaged
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.log import chain, lanes
-from aof.stores.filesystem.log.bookmarks import Bookmarks
 from aof.stores.filesystem.log.lane_names import SUFFIX, day_of
 from aof.stores.filesystem.log.layout import Layout, Layouts, PathSection, last_before
 from aof.stores.filesystem.log.line_end import GENESIS, TAIL_BYTES, tail_of
-from aof.stores.filesystem.log.position import Position
+from aof.stores.filesystem.log.position import Bookmarks, Position
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ class Reader:
         self._flush = flush
         self._layouts = Layouts(paths)
         self._bookmarks = Bookmarks()
+        self._durable_as: tuple[int, int, int] | None = None  # what the file looked like that was flushed last
 
     def path(self) -> tuple[PathSection, ...]:
         """The parts of the log's files from its root to its tip."""
@@ -234,7 +234,7 @@ class Reader:
         try:
             size = chain.whole_end(fd, section.begin) if section.end is None else section.end
             if self._durable and size > offset:
-                self._flush(fd)
+                self._make_durable(fd)
             rest = b""
             while offset < size:
                 data = os.pread(fd, min(_CHUNK, size - offset), offset)
@@ -247,6 +247,14 @@ class Reader:
                     yield line + b"\n"
         finally:
             os.close(fd)
+
+    def _make_durable(self, fd: int) -> None:
+        """Flush a file, unless nobody has written to it since it was flushed here."""
+        found = os.fstat(fd)
+        looks = found.st_ino, found.st_size, found.st_ctime_ns
+        if looks != self._durable_as:
+            self._flush(fd)
+            self._durable_as = looks
 
 
 def broken(day: str) -> LogDamaged:

@@ -23,12 +23,11 @@ from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.io.system import clearly, failed
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.claims import ROOT, Claims
-from aof.stores.filesystem.log.flushing import Flushing, Mark, unknown
 from aof.stores.filesystem.log.lane_names import NAME_DIGITS, day_of, lane_of, segment_of
 from aof.stores.filesystem.log.layout import Layouts
 from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.log.segment import LogFile
-from aof.stores.filesystem.log.state import STAMP_AT, Flushed, Stamp, State, poisoned
+from aof.stores.filesystem.log.state import STAMP_AT, Flushed, Flushing, Mark, Stamp, State, poisoned, unknown
 
 LOCK = "log"
 Builder = Callable[[int, str], tuple[bytes, int, str]]
