@@ -27,8 +27,7 @@ def follow_all(environment: Environment) -> None:
     """Let every document catch up, in one unit of work."""
     from aof.documents import catalogue
 
-    names = frozenset(lock_of(projection.name) for projection in catalogue.projections(environment.policy))
-    _caught_up(environment, names, ())
+    _caught_up(environment, catalogue.LOCKS, ())
 
 
 def _caught_up(environment: Environment, names: frozenset[str], paths: tuple[str, ...]) -> dict[str, str]:
