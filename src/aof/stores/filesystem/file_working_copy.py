@@ -39,8 +39,11 @@ class FileWorkingCopy:
     def __init__(self, store: FilesystemStore, now: Callable[[], int]) -> None:
         self._store = store
         self._now = now
-        self._fingerprints = Fingerprints()
         self.root = store.paths.root
+
+    @cached_property
+    def _fingerprints(self) -> Fingerprints:
+        return Fingerprints()
 
     @cached_property
     def _verification(self) -> verification.ChainVerification:

@@ -65,7 +65,6 @@ class Parts:
         self._boot = boot
         self._durable = durable
         self._away_ms = away_ms
-        self._log: Log | None = None
         self._making = allocate_lock()
         self.locks = Locks(self.paths.locks, clock, lock_timeout, self.renew, disk)
         self.reader = Reader(self.paths, durable=durable, flush=self._flush)
@@ -77,14 +76,14 @@ class Parts:
         """The tasks that others may wait for; a command that neither makes nor ends such a wait does not ask."""
         return Waited(self.paths.waited, self.disk)
 
-    @property
+    @cached_property
     def log(self) -> writer.Log:
         """Where commits are appended; one for all threads."""
-        if self._log is None:
-            with self._making:
-                if self._log is None:
-                    self._log = writer.Log(self.paths, self.locks, self.disk, durable=self._durable)
-        return self._log
+        with self._making:
+            known: Log | None = self.__dict__.get("log")
+            if known is None:
+                known = self.__dict__["log"] = writer.Log(self.paths, self.locks, self.disk, durable=self._durable)
+            return known
 
     def _flush(self, fd: int) -> None:
         self.log.flush(fd)
@@ -174,8 +173,8 @@ class Parts:
 
     def close(self) -> None:
         """Let go of everything."""
-        if self._log is not None:
-            self._log.close()
+        if "log" in self.__dict__:
+            self.log.close()
         if "revs" in self.__dict__:
             self.revs.close()
         if "waited" in self.__dict__:

@@ -18,7 +18,7 @@ from aof.core.errors.storage import DiskFull, LogDamaged, StorageFailed
 from aof.stores.filesystem.index import builder, schema
 from aof.stores.filesystem.io.locks import HeldLock
 from aof.stores.filesystem.io.read import Seen, seen
-from aof.stores.filesystem.io.system import NO_SPACE
+from aof.stores.filesystem.io.system import NO_SPACE, failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class Cache:
         except LogDamaged:
             if not self._store.merger.untangle():
                 raise
+        except OSError as error:
+            raise failed(error, "read the index") from error
         return self._ask(question, asked)
 
     def _ask(self, question: Callable[[sqlite3.Connection], _Answer], asked: Asked) -> _Answer:

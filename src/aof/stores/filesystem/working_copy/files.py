@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from contextlib import suppress
+from functools import cached_property
 from typing import TypeVar
 
 import msgspec
@@ -38,7 +39,11 @@ class TaskFiles:
     def __init__(self, paths: Paths, disk: Disk) -> None:
         self._paths = paths
         self._disk = disk
-        self.lanes = LaneBytes(paths)
+
+    @cached_property
+    def lanes(self) -> LaneBytes:
+        """Which bytes any clone's AOF has written."""
+        return LaneBytes(self._paths)
 
     def present(self, task_id: str) -> list[str]:
         """The folders that hold a file of this name; there should be one."""
