@@ -96,7 +96,7 @@ class Services:
     @cached_property
     def runs(self) -> runs.RunService:
         """Claims, reports and ends of runs."""
-        return runs.RunService(self.environment, self.principal, self.authentication, self.dispatcher, self.queue)
+        return runs.RunService(self.environment, self.principal, self.authentication, self.dispatcher)
 
     @cached_property
     def questions(self) -> questions.QuestionService:
