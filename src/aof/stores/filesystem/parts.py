@@ -18,7 +18,7 @@ from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
-from aof.stores.filesystem.log import claims, reader, writer
+from aof.stores.filesystem.log import reader, writer
 from aof.stores.filesystem.log.lane_names import LaneNames
 from aof.stores.filesystem.log.reader import Reader
 from aof.stores.filesystem.recovery.journal import Journal
@@ -122,12 +122,10 @@ class Parts:
     @cached_property
     def clone(self) -> Clone:
         """What tells this clone from others of the same history."""
+        from aof.stores.filesystem.log.claims import Claims
         from aof.stores.filesystem.working_copy.clone import Clone
 
-        return Clone(self.locks, self.disk, self._is_root, self.lane_names, self._away_ms)
-
-    def _is_root(self) -> bool:
-        return self.lane_names.none() or claims.Claims(self.paths, self.disk).is_root()
+        return Clone(self.locks, self.disk, Claims(self.paths, self.disk), self.lane_names, self._away_ms)
 
     @cached_property
     def documents(self) -> Documents:
