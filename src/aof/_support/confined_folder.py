@@ -60,6 +60,10 @@ class ConfinedFolder:
             return known, name
         return self.folder(above), name
 
+    def both(self, source: str, target: str) -> tuple[tuple[Folder, str], tuple[Folder, str]]:
+        """The same for two paths."""
+        return self.at(source), self.at(target)
+
     def prove(self, path: str) -> None:
         """Refuse a folder that is reached through a link; one that is missing will be made."""
         try:

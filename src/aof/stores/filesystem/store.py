@@ -172,7 +172,7 @@ class FilesystemStore(Parts, IndexReadModel):
 
     def unit(self, scope: Scope) -> FilesystemUnit:
         """Begin a unit of work; now and then a checkpoint comes first."""
-        if "log" in self.__dict__ and self.log.replaced:
+        if "log" in self.__dict__ and self.log.file.replaced:
             with clearly("read another log"):
                 takeover.start_over(self)
         if self.apart:
@@ -180,7 +180,7 @@ class FilesystemStore(Parts, IndexReadModel):
             with clearly("merge histories"):
                 self.merger.before_a_write()
         if "log" in self.__dict__:
-            self._opening.checkpoint_if_due(self.log.seq)
+            self._opening.checkpoint_if_due(self.log.file.seq)
         return units.FilesystemUnit(self, scope)
 
     def load(self, task_id: str, *, writable: bool) -> Loaded:
@@ -352,7 +352,7 @@ class FilesystemStore(Parts, IndexReadModel):
 
     def path_of(self, task: Task) -> str:
         """Where the task's file lies, relative to the data directory."""
-        return self.paths.relative(self.paths.task(folder_of(task), task.id))
+        return self.paths.name_of(task)
 
     def file_status(self, task_id: str, folder: str) -> str | None:
         """Whether a task's file is what the log wrote; `folder` is where it should lie."""

@@ -197,7 +197,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         store = self._store
         store.disk.prove(store.paths.temporary)
         for task_id, change in changes.items():
-            store.disk.prove(store.paths.task(folder_of(change.task), task_id).rpartition("/")[0])
+            store.disk.prove(store.paths.place_of(change.task).rpartition("/")[0])
             if change.documents or change.begins:
                 folder = store.paths.run(task_id)
                 store.disk.prove(f"{folder}/attempts/{change.earlier_runs}" if change.earlier_runs else folder)
@@ -264,7 +264,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
                 if change is not None and change.last == event.commit[0]:
                     files = self._finish(change, last)
                     layout = markdown.layout_after(change.task) if change.task.layout is not None else None
-                    if layout is None and change.before.had_layout():
+                    if layout is None and _had_layout(change.before):
                         layout = ""
                 final = _replace(event, seq=last, files=files, layout=layout)
                 line, previous = chain.seal(final, previous)
@@ -302,7 +302,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         change.task = _replace(change.task, rev=seq)
         change.data = change.prepared.fill(seq)
         change.digest = digest(change.data)
-        files = {paths.relative(paths.task(folder_of(change.task), change.task.id)): change.digest}
+        files = {paths.name_of(change.task): change.digest}
         for name, data in change.documents.items():
             files[f"runs/{change.task.id}/{name}"] = digest(data)
         if change.handed is not None:
@@ -377,3 +377,9 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         store.heads.put(task_id, change.task.rev, folder, change.digest)
         file = seen(store.paths.task(folder, task_id)) if self._taking and not held else None
         self._loaded[task_id] = Loaded(change.task, folder, file, held=held)
+
+
+def _had_layout(loaded: Loaded) -> bool:
+    """Whether the log's last version was laid out by a person."""
+    task = loaded.examined.folded.task if loaded.examined is not None else loaded.task
+    return task is not None and task.layout is not None

@@ -186,6 +186,8 @@ class Cache:
             from aof.stores.filesystem.index import text_table
 
             text_table.refresh(self._store, database)
+        if not (asked.audited or asked.chronicled):
+            return
         here = schema.applied_position(database)
         if here is not None and asked.audited and not schema.is_audited(database):
             from aof.stores.filesystem.index import audit_table, health_table
