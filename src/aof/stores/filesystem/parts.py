@@ -82,7 +82,9 @@ class Parts:
         with self._making:
             known: Log | None = self.__dict__.get("log")
             if known is None:
-                known = self.__dict__["log"] = writer.Log(self.paths, self.locks, self.disk, durable=self._durable)
+                layouts = self.reader.layouts
+                known = writer.Log(self.paths, self.locks, self.disk, durable=self._durable, layouts=layouts)
+                self.__dict__["log"] = known
             return known
 
     def _flush(self, fd: int) -> None:

@@ -194,21 +194,19 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
 
     def _refuse_links(self, changes: dict[str, Change]) -> None:
         """Before anything is in the log: whatever will be written must lie where it seems to lie."""
-        store = self._store
-        store.disk.prove(store.paths.temporary)
+        paths = self._store.paths
+        folders = [paths.temporary]
         for task_id, change in changes.items():
-            store.disk.prove(store.paths.place_of(change.task).rpartition("/")[0])
+            folders.append(paths.place_of(change.task).rpartition("/")[0])
+            runs = f"{paths.runs}/{task_id}"
             if change.documents or change.begins:
-                folder = store.paths.run(task_id)
-                store.disk.prove(f"{folder}/attempts/{change.earlier_runs}" if change.earlier_runs else folder)
+                folders.append(f"{runs}/attempts/{change.earlier_runs}" if change.earlier_runs else runs)
             if change.hops is not None:
-                for hop in change.hops:
-                    store.disk.prove(f"{store.paths.run(task_id)}/hops/{hop}/attempts")
+                folders += [f"{runs}/hops/{hop}/attempts" for hop in change.hops]
             if change.handed is not None:
-                store.disk.prove(store.paths.handoffs)
-                own = store.paths.files(change.before.folder or folder_of(change.task), task_id)
-                for place in change.handed.attached:
-                    store.disk.prove(f"{own}/{place}".rpartition("/")[0])
+                own = paths.files(change.before.folder or folder_of(change.task), task_id)
+                folders += [paths.handoffs, *(f"{own}/{place}".rpartition("/")[0] for place in change.handed.attached)]
+        self._store.disk.prove(*folders)
 
     def _evolve(self, events: Iterable[Event]) -> dict[str, Change]:
         changes: dict[str, Change] = {}

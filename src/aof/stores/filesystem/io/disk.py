@@ -104,10 +104,10 @@ class Disk:
         if self._beneath is not None:
             self._beneath.begin()
 
-    def prove(self, folder: str) -> None:
-        """Refuse a folder that is reached through a link; one that is missing will be made."""
+    def prove(self, *folders: str) -> None:
+        """Refuse folders that are reached through a link; those that are missing will be made."""
         if self._beneath is not None:
-            self._beneath.prove(folder)
+            self._beneath.prove(*folders)
 
     def refuse_link(self, path: str) -> None:
         """Refuse to replace a link."""

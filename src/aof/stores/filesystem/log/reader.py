@@ -37,30 +37,30 @@ class Reader:
         self._paths = paths
         self._durable = durable
         self._flush = flush
-        self._layouts = Layouts(paths)
+        self.layouts = Layouts(paths)
         self._bookmarks = Bookmarks()
         self._durable_as: tuple[int, int, int] | None = None  # what the file looked like that was flushed last
 
     def path(self) -> tuple[PathSection, ...]:
         """The parts of the log's files from its root to its tip."""
-        return self._layouts.path()
+        return self.layouts.path()
 
     def _file(self, section: PathSection) -> str:
         return f"{self._paths.events}/{section.name}{SUFFIX}"
 
     def layout(self) -> Layout | None:
         """How the files hang together where there are lanes; None with the root lane alone."""
-        return self._layouts.layout()
+        return self.layouts.layout()
 
     def tips(self) -> int:
         """How many ends the log has; more than one where clones have worked and nobody has merged them yet."""
-        return self._layouts.tips()
+        return self.layouts.tips()
 
     def has_seen(self, position: Position) -> bool:
         """Whether nothing up to a position is lost: it is on the path, or a merge on the path brought it in."""
         if self.holds(position):
             return True
-        layout = self._layouts.layout()
+        layout = self.layouts.layout()
         if layout is None:
             return False
         place: lanes.LogPlace | None = lanes.LogPlace(f"{position.segment}{SUFFIX}", position.offset, position.digest)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 
 from aof.core.errors.storage import CommitUnknown, LockTimeout
 from aof.stores.filesystem.integrity.guard import LogGuard
@@ -36,22 +37,27 @@ Builder = Callable[[int, str], tuple[bytes, int, str]]
 class Log:
     """The log of one data directory, as one process sees it."""
 
-    def __init__(self, paths: Paths, locks: Locks, disk: Disk, *, durable: bool) -> None:
+    def __init__(
+        self, paths: Paths, locks: Locks, disk: Disk, *, durable: bool, layouts: Layouts | None = None
+    ) -> None:
         self.durable = durable
         self._paths = paths
         self._locks = locks
         self._disk = disk
         self._flushing = Flushing(disk)
-        self._layouts = Layouts(paths)
+        self._layouts = layouts or Layouts(paths)
         self.file = LogFile(paths, disk, self._layouts)
         self._flushed = Flushed(paths.flushed, disk)
         self._guard = LogGuard(paths, self._layouts)
-        self._claims = Claims(paths, disk)
         self._apart = False
         self._foreign = False
         self._folder = -1
         self._secured = 0
         self._left: tuple[bytes, Stamp] | None = None
+
+    @cached_property
+    def _claims(self) -> Claims:
+        return Claims(self._paths, self._disk)
 
     @property
     def position(self) -> Position:

@@ -93,7 +93,7 @@ class TaskFiles:
 
     def write_run(self, task_id: str, name: str, data: bytes, *, new: bool = False) -> None:
         """Write one of the current run's files; `new` when there surely is none of this name."""
-        folder = self._paths.run(task_id)
+        folder = f"{self._paths.runs}/{task_id}"
         temporary = self._paths.temporary_file(f"{task_id.replace('/', '.')}.{name}")
         self._disk.write_new(temporary, data)
         put = self._disk.rename if new else self._disk.replace
@@ -105,7 +105,7 @@ class TaskFiles:
 
     def make_way(self, place: str) -> None:
         """Make the folder of a task's or a hop's runs, with all that are above it."""
-        folder = self._paths.run(place.partition("/")[0])
+        folder = f"{self._paths.runs}/{place.partition('/')[0]}"
         self._make(folder)
         for part in place.split("/")[1:]:
             folder = f"{folder}/{part}"
@@ -116,7 +116,7 @@ class TaskFiles:
 
         What another history left in the place of the new run's files is kept beside, and never taken for its own.
         """
-        folder = self._paths.run(task_id)
+        folder = f"{self._paths.runs}/{task_id}"
         if not earlier:
             try:
                 self._disk.make_dir(folder)
