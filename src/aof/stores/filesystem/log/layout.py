@@ -60,7 +60,7 @@ class Segment:
         """Where its last whole commit ends."""
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return chain.whole_end(fd, self.begin)
+            return chain.last_commit(fd, self.begin)[0]
         finally:
             os.close(fd)
 

@@ -232,7 +232,7 @@ class Reader:
         offset = section.begin if offset is None else offset
         fd = os.open(self._file(section), os.O_RDONLY | os.O_CLOEXEC)
         try:
-            size = chain.whole_end(fd, section.begin) if section.end is None else section.end
+            size = chain.last_commit(fd, section.begin)[0] if section.end is None else section.end
             if self._durable and size > offset:
                 self._make_durable(fd)
             rest = b""
@@ -245,6 +245,17 @@ class Reader:
                 rest = lines.pop()
                 for line in lines:
                     yield line + b"\n"
+        finally:
+            os.close(fd)
+
+    def last(self, section: PathSection) -> tuple[int, Event | None]:
+        """Where the last whole commit of a part ends, and its last event, flushed before it is handed out."""
+        fd = os.open(self._file(section), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            offset, event = chain.last_commit(fd, section.begin, section.end)
+            if self._durable and event is not None:
+                self._make_durable(fd)
+            return offset, event
         finally:
             os.close(fd)
 
@@ -269,11 +280,8 @@ def broken(day: str) -> LogDamaged:
 def end_position(reader: Reader) -> Position:
     """Where the log ends now."""
     for section in reversed(reader.path()):
-        offset, last = section.begin, b""
-        for last in reader.lines(section):
-            offset += len(last)
-        if last:
-            event = chain.decode(last)
+        offset, event = reader.last(section)
+        if event is not None:
             return Position(section.name, offset, event.seq, event.hash)
     return Position()
 
