@@ -156,8 +156,7 @@ class Cache:
         return _Open(self._path, inode)
 
     def _is_current(self, database: sqlite3.Connection) -> bool:
-        position = schema.applied_position(database)
-        return position is not None and self._store.reader.end() == (position.segment, position.offset)
+        return self._store.reader.end() == schema.applied_end(database)
 
     def _catch_up(self, held: HeldLock, database: sqlite3.Connection, asked: Asked) -> bool:
         """Apply what the log has and the cache has not; False when they do not belong together."""
