@@ -356,7 +356,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         if change.begins:
             files.begin_run(task_id, change.earlier_runs)
         if change.hops is not None:
-            hop_runs.write(files, task_id, change.hops)
+            hop_runs.write(files, task_id, change.hops, change.documents)
         else:
             for name, data in change.documents.items():
                 files.write_run(task_id, name, data, new=change.begins or name == "run_result.json")

@@ -76,7 +76,7 @@ class TaskFiles:
         self._disk.replace(temporary, here, mode)
         if old != new:
             self._disk.rename(here, target)
-            self.move_folder(self._paths.files(old, task_id), self._paths.files(new, task_id))
+            self.move_folder(here.removesuffix(".md"), target.removesuffix(".md"))  # the task's own files
         return True
 
     def gather(self, task_id: str, target: str) -> None:
