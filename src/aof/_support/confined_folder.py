@@ -60,15 +60,20 @@ class ConfinedFolder:
             return known, name
         return self.folder(above), name
 
-    def prove(self, path: str) -> None:
-        """Refuse a folder that is reached through a link; one that is missing will be made."""
-        try:
-            if path in self._known or self.has(path):
-                self.folder(path)
-        except FileNotFoundError:
-            above = path.rpartition("/")[0]
-            if above != self.root:
-                self.prove(above)
+    def both(self, source: str, target: str) -> tuple[tuple[Folder, str], tuple[Folder, str]]:
+        """The same for two paths."""
+        return self.at(source), self.at(target)
+
+    def prove(self, *paths: str) -> None:
+        """Refuse folders that are reached through a link; those that are missing will be made."""
+        for path in paths:
+            try:
+                if path in self._known or self.has(path):
+                    self.folder(path)
+            except FileNotFoundError:
+                above = path.rpartition("/")[0]
+                if above != self.root:
+                    self.prove(above)
 
     def has(self, path: str) -> bool:
         """Whether something lies there, be it a link that leads nowhere; a miss costs less than an error."""

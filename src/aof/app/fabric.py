@@ -96,7 +96,7 @@ class Services:
     @cached_property
     def runs(self) -> runs.RunService:
         """Claims, reports and ends of runs."""
-        return runs.RunService(self.environment, self.principal, self.authentication, self.dispatcher, self.queue)
+        return runs.RunService(self.environment, self.principal, self.authentication, self.dispatcher)
 
     @cached_property
     def questions(self) -> questions.QuestionService:
@@ -208,7 +208,8 @@ class Services:
 class Fabric(Facade):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise.
 
-    `parts` are the other parts of an `Environment`. `services` is for the programs that AOF itself consists of.
+    `store` is where everything is kept, `parts` are the other parts of an `Environment`. `services` is for the programs
+    that AOF itself consists of.
     """
 
     def __init__(
@@ -223,6 +224,7 @@ class Fabric(Facade):
         **parts: Any,
     ) -> None:
         environment = Environment(store, clock, policy, **parts)
+        self.store = store
         self.services = Services(environment, Principal(actor, run, secret=secret))
 
     def __enter__(self) -> Self:
@@ -236,11 +238,6 @@ class Fabric(Facade):
     def close(self) -> None:
         """Let go of the data directory."""
         self.store.close()
-
-    @property
-    def store(self) -> Store:
-        """Where everything is kept."""
-        return self.services.environment.store
 
     def now(self) -> int:
         """What time it is for this fabric, in UTC milliseconds."""
@@ -284,5 +281,6 @@ class Fabric(Facade):
     def on_behalf_of(self, principal: Principal) -> Self:
         """The same data, asked by this caller."""
         view = object.__new__(type(self))
+        view.store = self.store
         view.services = Services(self.services.environment, principal)
         return view

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import cached_property
 
 import msgspec
 
@@ -60,18 +61,16 @@ class Context:
     def __init__(self, options: dict[str, Any], bootstrap: Callable[[str], Any]) -> None:
         self.options = options
         self.bootstrap = bootstrap
-        self._fabric: Fabric | None = None
 
-    @property
+    @cached_property
     def fabric(self) -> Fabric:
         """The fabric of the data directory, opened when it is first needed."""
-        if self._fabric is None:
-            self._fabric = self.bootstrap("open_fabric")(self.options.get("data_dir"), actor=self.options.get("actor"))
-        return self._fabric
+        opened: Fabric = self.bootstrap("open_fabric")(self.options.get("data_dir"), actor=self.options.get("actor"))
+        return opened
 
     def histories(self) -> int:
         """How many histories there are that nobody has merged; one where the data directory was not opened."""
-        files = self._fabric.store.working_copy if self._fabric is not None else None
+        files = self.fabric.store.working_copy if "fabric" in self.__dict__ else None
         return 1 if files is None else files.tips()
 
     def progress(self, what: str) -> ProgressLine | Silent:
@@ -91,8 +90,8 @@ class Context:
 
     def close(self) -> None:
         """Let go of the data directory."""
-        if self._fabric is not None:
-            self._fabric.close()
+        if "fabric" in self.__dict__:
+            self.fabric.close()
 
 
 def deliver(context: Context, answer: Answer) -> int:

@@ -27,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     Get = Callable[[str], Task]
     from aof.app.commands.context import Environment, Principal
+    from aof.core.model.org_chart import OrgChart
 
 _BYTES = 32
 SECRET = "AOF_RUN_SECRET"  # noqa: S105 - the name of the variable
@@ -170,9 +171,17 @@ class Authentication:
         """Whether a session, a token or a run is one actor: where there is an org chart, or identity is strict."""
         return self._policy.strict or self._environment.chart.readable() is not None
 
+    def standing(self, name: str) -> tuple[bool, bool]:
+        """Whether callers are bound, and whether this one speaks for others then."""
+        chart = self._environment.chart.readable()
+        binds = self._policy.strict or chart is not None
+        return binds, binds and self._may_speak(chart, name)
+
     def speaks_for_others(self, name: str) -> bool:
         """Whether somebody may act for others at all; for whom, and on which task, is decided with each command."""
-        chart = self._environment.chart.readable()
+        return self._may_speak(self._environment.chart.readable(), name)
+
+    def _may_speak(self, chart: OrgChart | None, name: str) -> bool:
         return name in self._policy.maintainers or (chart is not None and rights.orchestrates(chart, name))
 
     def only_name(self) -> str | None:

@@ -18,21 +18,22 @@ def policy_of(environment: Environment) -> Policy:
     return environment.policy if chart is None else environment.policy.but(org=chart)
 
 
-def texts(environment: Environment, name: str, *paths: str) -> dict[str, str]:
-    """The text of files, after the document of that name has caught up."""
-    return _caught_up(environment, frozenset({lock_of(name)}), paths)
+def texts(environment: Environment, name: str, *paths: str, policy: Policy | None = None) -> dict[str, str]:
+    """The text of files, after the document of that name has caught up, under a policy that the caller may know."""
+    return _caught_up(environment, frozenset({lock_of(name)}), paths, policy)
 
 
 def follow_all(environment: Environment) -> None:
     """Let every document catch up, in one unit of work."""
     from aof.documents import catalogue
 
-    names = frozenset(lock_of(projection.name) for projection in catalogue.projections(environment.policy))
-    _caught_up(environment, names, ())
+    _caught_up(environment, catalogue.LOCKS, ())
 
 
-def _caught_up(environment: Environment, names: frozenset[str], paths: tuple[str, ...]) -> dict[str, str]:
-    policy = policy_of(environment)
+def _caught_up(
+    environment: Environment, names: frozenset[str], paths: tuple[str, ...], policy: Policy | None = None
+) -> dict[str, str]:
+    policy = policy or policy_of(environment)
     while True:
         try:
             with environment.store.unit(Scope(names=names)) as unit:

@@ -115,17 +115,17 @@ def perform(
     run_of: Callable[[str], str | None] | None = None,
 ) -> Any:
     """Ask the fabric for the caller. `run_of` tells the run that the caller's session holds a task with."""
-    binds = fabric.binds_callers if operation.effect != "read" else False
-    lends = binds and not caller.default and caller.secret is None and fabric.speaks_for_others(caller.actor)
+    services = fabric.services
+    binds, lends = services.authentication.standing(caller.actor) if operation.effect != "read" else (False, False)
+    lends = lends and not caller.default and caller.secret is None
     actor = admitted(operation, params, caller, lends=lends)
     if problem := limits.name("actor", actor):
         raise problem
-    own = fabric.services.principal
     # Not for the serving process's run.
-    principal = own.but(actor=actor, run=None, conversation=caller.conversation, keeps=caller.keeps)
+    principal = services.principal.but(actor=actor, run=None, conversation=caller.conversation, keeps=caller.keeps)
     values = params.given()
     if run_of is not None and operation.runs and "task_id" in values and not {"run", "agent"} & values.keys():
-        values["task_id"] = fabric.resolve(values["task_id"])
+        values["task_id"] = services.environment.lookup.resolve(values["task_id"])
         run = run_of(values["task_id"])
         if run is not None:
             values["run"] = run
@@ -137,7 +137,7 @@ def perform(
     view = fabric.on_behalf_of(principal)
     result = operation.ask(view, values) if operation.ask is not None else getattr(view, operation.name)(**values)
     if operation.effect == "read" and "task_id" in values and caller.scope != "read":
-        known = _identity(caller, worker=True, binds=fabric.binds_callers)
+        known = _identity(caller, worker=True, binds=services.authentication.binds_callers)
         fabric.on_behalf_of(principal.but(known=known, secret=None)).renew_kept(values["task_id"])
     return result
 

@@ -43,7 +43,7 @@ class ChartInForce:
     def declared(self) -> OrgChart | None:
         """The chart; None where nothing is declared. Raises UnusableOrgChart."""
         chart = self._source.chart() if self._source is not None else None
-        return chart if chart is not None and chart.declared else None
+        return chart if chart is not None and chart.agents else None
 
     def whole(self) -> OrgChart:
         """The chart, an empty one where there is none. Raises UnusableOrgChart."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cached_property
 
 from aof.app.commands import retryable
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
+from aof.app.queries import ready_queue
 from aof.app.runs import claimed_run
-from aof.app.workflows import next_hops
 from aof.core.errors.base import AofError, Call, InvalidInput, Refused
 from aof.core.errors.org import AgentInactive, AtCapacity, Unauthenticated
 from aof.core.errors.runs import AlreadyClaimed
@@ -17,9 +18,10 @@ from aof.core.errors.tasks import NothingReady, UnreadableTask
 from aof.core.model import commands as c
 from aof.core.model.ids import is_task_id
 from aof.core.model.run import PULL
-from aof.core.model.workflow import leases
+from aof.core.model.workflow import leases, workflow_of
 from aof.core.runs.authentication import kept_for
 from aof.core.validation import limits
+from aof.core.workflows import claim as hop_claims
 from aof.ports import store as ports
 
 TYPE_CHECKING = False
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
     from aof.app.commands.context import Environment, Principal
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.identity import Authentication
-    from aof.app.operations.results import Beaten, Completed, Moved, Reported
-    from aof.app.queries.ready_queue import ReadyQueue
+    from aof.app.operations.results import Beaten, Completed, Moved, NextHop, Reported
     from aof.app.runs.claimed_run import Grant
+    from aof.core.model.org_chart import OrgChart
+    from aof.core.model.task import Task
 
 _FOREVER = 1e9  # seconds; the core has a stricter limit
+_TO_TAKE = ("ready", "review")  # hops that somebody could go on with
 _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
@@ -46,13 +50,15 @@ class RunService:
         principal: Principal,
         authentication: Authentication,
         dispatcher: Dispatcher,
-        queue: ReadyQueue,
     ) -> None:
         self._environment = environment
         self._principal = principal
         self._authentication = authentication
         self._dispatcher = dispatcher
-        self._queue = queue
+
+    @cached_property
+    def _queue(self) -> ready_queue.ReadyQueue:
+        return ready_queue.ReadyQueue(self._environment)
 
     def claim(
         self,
@@ -247,7 +253,7 @@ class RunService:
         task = require_task(done)
         if not task.gated:
             return results.Completed(task_id=task.id, status=task.status)
-        following = next_hops.next_hops(task, self._environment.chart.readable())
+        following = _next_hops(task, self._environment.chart.readable())
         return results.Completed(task_id=task.id, status=task.status, next=following)
 
     def deliver(
@@ -332,3 +338,25 @@ def _ttl_ms(ttl: float | None) -> int | None:
     if not 0 < ttl < _FOREVER:
         raise InvalidInput(f"a lease of {ttl} seconds is not possible", "use between 0.001 seconds and 7 days")
     return int(ttl * 1000)
+
+
+def _next_hops(task: Task, chart: OrgChart | None) -> tuple[NextHop, ...]:
+    """The hops that can be taken now, or that wait for approval, each with the agents that may do it.
+
+    Without a chart nobody is named: whoever says to have the role may.
+    """
+    workflow = workflow_of(task)
+    return tuple(
+        results.NextHop(
+            hop=hop.id,
+            status=hop.status,
+            role=hop.role,
+            agents=tuple(
+                name
+                for name in (chart.holders.get(hop.role, ()) if chart is not None else ())
+                if chart is not None and chart.by_id[name].active and not hop_claims.judges_own(workflow, hop.id, name)
+            ),
+        )
+        for hop in workflow.hops
+        if hop.status in _TO_TAKE
+    )

@@ -41,15 +41,14 @@ class Survey:
 
     def running(self) -> Snapshot:
         """Only what runs."""
-        return self._with_runs(*self._find(_in_status("in-progress")))
+        return self._with_runs(*self._find(_RUNNING))
 
     def whole(self, *, explain: bool) -> Snapshot:
         """The unfinished tasks; those that only wait for people are read where somebody wants to know why."""
         patience = self._policy.scheduling.patience_ms
         gated = ("review",) if self._environment.gates_in_force() else ()
         explained = [one for one in _EXPLAINED if explain or one in patience or one in gated]
-        runnable = Query(runnable_at=_WHENEVER, waiting_in="backlog", counted=False, order="schedule")
-        asked = (_in_status("in-progress"), _in_status("ready"), runnable, OPEN_HANDOFFS, *map(_in_status, explained))
+        asked = (_RUNNING, _READY, _RUNNABLE, OPEN_HANDOFFS, *map(_in_status, explained))
         running, ready, promotable, handed, *rest = self._find(*asked)
         others = dict(zip(explained, rest, strict=True))
         free = {task.id for task in (*promotable, *ready) if not _waits(task)}
@@ -104,6 +103,11 @@ class Survey:
 
 def _in_status(status: str) -> Query:
     return Query(status=(status,), counted=False, order="schedule")
+
+
+_RUNNING: Final = _in_status("in-progress")
+_READY: Final = _in_status("ready")
+_RUNNABLE: Final = Query(runnable_at=_WHENEVER, waiting_in="backlog", counted=False, order="schedule")
 
 
 def _waits(task: Task) -> bool:

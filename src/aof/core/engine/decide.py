@@ -2,7 +2,7 @@
 
 A task remembers its last requests, so the same request with an idempotency key has no second effect and gives the same
 answer. Creating and claiming have rules of their own, because their keys are not about a task that is known beforehand.
-Must not load or record anything.
+A command is refused where its task has changed since the caller looked. Must not load or record anything.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from aof._support.hashing import hexdigest
-from aof.core.engine import decide_gated, revision, update
+from aof.core.engine import decide_gated, update
 from aof.core.errors.base import AofError, Call
-from aof.core.errors.tasks import KeyConflict
+from aof.core.errors.tasks import KeyConflict, RevisionConflict
 from aof.core.model import commands as c
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
@@ -111,8 +111,30 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
 
 def _current(records: Records, command: c.OnTask, now: int) -> Verdict:
     """The decision, unless the caller has seen another revision of the task than there is now."""
-    outdated = revision.outdated(records.tasks.get(command.task_id), command)
-    return outdated or revision.marked(_told(records, _held(records, command, now)), command)
+    outdated = _outdated(records.tasks.get(command.task_id), command)
+    return outdated or _marked(_told(records, _held(records, command, now)), command)
+
+
+def _outdated(task: Task | None, command: c.OnTask) -> RevisionConflict | None:
+    """The refusal of a command whose caller has seen another revision of the task."""
+    if command.expect_rev is None or task is None or task.rev == command.expect_rev:
+        return None
+    return RevisionConflict(
+        f"{task.id} is at revision {task.rev}, not {command.expect_rev}",
+        "look at it again and decide anew",
+        Call("show", {"task_id": task.id}),
+        task_id=task.id,
+        expected_rev=command.expect_rev,
+        current_rev=task.rev,
+    )
+
+
+def _marked(verdict: Verdict, command: c.OnTask) -> Verdict:
+    """The decision with what it reverses, or belongs to, on record."""
+    marks = {name: mark for name, mark in (("undoes", command.undoes), ("bulk", command.bulk)) if mark is not None}
+    if not marks or isinstance(verdict, AofError):
+        return verdict
+    return verdict.annotated(command.task_id, marks) or verdict
 
 
 def _told(records: Records, verdict: Verdict) -> Verdict:

@@ -36,7 +36,7 @@ class Known:
 
     def task(self, task_id: str) -> Task | None:
         """The task, if it has been loaded and is there."""
-        return self.records.look(task_id)
+        return self.records.tasks[task_id]
 
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below, as far as known."""

@@ -26,7 +26,7 @@ Payload = dict[str, Any]
 
 def apply(workflow: Workflow, kind: str, payload: Payload, run_id: str | None, at: str) -> Workflow:
     """The workflow after an event about one of its hops."""
-    hop = workflow.hop(payload["hop"])
+    hop = next(one for one in workflow.hops if one.id == payload["hop"])
     handler = _stepped if kind.startswith(STEPS) else _KINDS.get(kind)
     changes = handler(hop, payload, run_id, at) if handler else {}
     status = changes.get("status", hop.status)

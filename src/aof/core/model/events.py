@@ -97,3 +97,32 @@ def is_remark(fact: Draft | Event) -> bool:
     if fact.type.startswith("delegation."):
         return "handoffId" not in fact.payload
     return fact.type in _REMARKS or fact.type.startswith(DOCUMENT)
+
+
+def numbered(
+    drafts: tuple[Draft, ...],
+    *,
+    actor: str,
+    agent: str | None,
+    timestamp: str,
+    last: int,
+    caller: str | None = None,
+) -> list[Event]:
+    """The events of one commit, counted on from the last number."""
+    size = len(drafts)
+    acting = agent if agent != actor else None
+    return [
+        Event(
+            seq=last + place,
+            type=draft.type,
+            timestamp=timestamp,
+            actor=actor,
+            agent=acting,
+            called_by=caller if caller != actor else None,
+            task_id=draft.task_id,
+            run_id=draft.run_id,
+            payload=draft.payload,
+            commit=(place, size),
+        )
+        for place, draft in enumerate(drafts, 1)
+    ]

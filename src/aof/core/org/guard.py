@@ -1,27 +1,55 @@
 """The org chart's say in every command, and all checks of a command's caller, in order.
 
 Names must exist and be proven, rights must suffice, a claim must be the agent's to make. The caller is checked for
-commands that somebody gave, and not for what AOF does by itself. Must not know how anything is loaded.
+commands that somebody gave, and not for what AOF does by itself.
+
+What gates read about a task is changed by its creator while it does not run the task, by leads and by maintainers. That
+is asked where there is a chart or where identity is strict; elsewhere a change is recorded and not refused. A person's
+edit of a file is not checked: a user who may write the files may write anything. Must not know how anything is loaded.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from aof.core.errors.base import AofError, Call
-from aof.core.errors.org import AgentInactive, NoRoute, NotRouted
+from aof.core.errors.org import AgentInactive, NoRoute, NotAllowed, NotRouted, SelfApproval, Unauthenticated
 from aof.core.model import commands as c
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.records import Records
 from aof.core.model.task import Task
 from aof.core.org.budgets.enforcement import one_run_too_many
 from aof.core.org.capacity import at_capacity, counted
-from aof.core.org.gates import beyond_work, gate_refusal, unproven_gate
-from aof.core.org.rights import acting, delivered_by, entry_of, impersonation, not_allowed, right_for, unlisted
+from aof.core.org.rights import (
+    acting,
+    delivered_by,
+    did,
+    entry_of,
+    impersonation,
+    is_person,
+    kind_of,
+    not_allowed,
+    right_for,
+    self_approval,
+    sends_back,
+    tries_again,
+    unlisted,
+)
 from aof.core.org.routing import refusal, work_of
+from aof.core.tasks.edit import changed
 from aof.core.validation.findings import suggestion
 
 _SHOWN = 10
+FIELDS: Final = ("routing", "acceptance", "constraints", "profile", "resource")
+KEYS: Final = ("reviewRequired", "risk", "profile", "workflow", "maxAttempts", "delegationDepth")
+_LEADING: Final[dict[type[c.OnTask], str]] = {
+    c.Pause: "pausing it",
+    c.Resume: "resuming it",
+    c.ArchiveTask: "archiving it",
+    c.UnarchiveTask: "taking it out of the archive",
+}
 
 
 def caller_refused(records: Records, command: c.OnTask) -> AofError | None:
@@ -113,3 +141,107 @@ def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:
             agent=agent.id,
         )
     return None
+
+
+def gated_changes(task: Task, given: dict[str, Any]) -> tuple[str, ...]:
+    """The names of what an edit would change of all that gates read."""
+    changes = changed(task, given)
+    fields = [name for name in FIELDS if name in changes]
+    if "metadata" not in changes:
+        return tuple(fields)
+    after = changes["metadata"] or {}
+    before: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(task.metadata))
+    return (*fields, *(key for key in KEYS if before.get(key) != after.get(key)))
+
+
+def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | None:
+    """Why the acting agent may not change what gates read about this task, or may not judge its own work."""
+    policy = records.policy
+    agent = acting(task, command)
+    if isinstance(command, c.Edit):
+        fields = gated_changes(task, command.changes) if policy.binds else ()
+        return _refused(records, task, agent, fields) if fields else None
+    approves = right_for(task, command) == "judge" and not sends_back(command)
+    own = did(task, agent) or (command.session is not None and did(task, command.session))
+    bound = command.vouched == "secret" or (policy.strict and agent not in policy.maintainers)
+    return self_approval(task, agent) if approves and own and bound else None
+
+
+def _refused(records: Records, task: Task, agent: str, fields: tuple[str, ...]) -> AofError | None:
+    policy = records.policy
+    chart, runs = policy.org, did(task, agent)
+    if is_person(chart, agent, policy.maintainers):
+        return None
+    if runs and "reviewRequired" in fields:
+        return SelfApproval(
+            f"{agent} has worked on {task.id} and may not change whether its work is reviewed (reviewRequired)",
+            "leave reviewRequired to the task's creator, a lead or a maintainer",
+            Call("show", {"task_id": task.id}),
+            agent=agent,
+        )
+    if agent in policy.maintainers:
+        return None
+    lead = chart is not None and kind_of(chart, agent, policy.maintainers) == "lead"
+    if not runs and (lead or task.created_by == agent):
+        return None
+    why = f"{agent} runs {task.id} or has run it" if runs else f"{task.id} is not {agent}'s"
+    return NotAllowed(
+        f"{why}, and may not change what its gates read: {', '.join(fields)}",
+        "leave it to its creator, a lead or a maintainer; description, notes and progress stay yours",
+        Call("progress", {"task_id": task.id, "note": "…"}),
+        agent=agent,
+        fields=list(fields),
+    )
+
+
+def beyond_work(task: Task, command: c.OnTask) -> NotAllowed | None:
+    """Why a token for work is not enough: the operation was open to it, and on this task it is one for leads.
+
+    A session whose name nobody chose is the user's, often a maintainer's: it judges nothing. Who did the work may take
+    it back.
+    """
+    judges = right_for(task, command) == "judge" and not (sends_back(command) and did(task, acting(task, command)))
+    if judges and command.vouched is None:
+        return NotAllowed(
+            f"nobody has said who this session is, so it approves and rejects nothing, {task.id} neither",
+            "set AOF_ACTOR in the settings of the MCP client, or let a person do it",
+            Call("show", {"task_id": task.id}),
+        )
+    if command.vouched is None:
+        return None
+    what = "approving or rejecting it" if judges else _for_leads(task, command)
+    if what is None:
+        return None
+    return NotAllowed(
+        f"{task.id} is {task.status}, and {what} needs a token with the scope lead",
+        f"ask for one: aof token create {command.session or command.acting} --scope lead",
+        Call("show", {"task_id": task.id}),
+        scope="work",
+    )
+
+
+def _for_leads(task: Task, command: c.OnTask) -> str | None:
+    """What a lead does with a task, in words; also where it is a part of something else, such as an undo."""
+    if tries_again(task, command):
+        return "retrying it"
+    return "cancelling it" if _cancels(task, command) else _LEADING.get(type(command))
+
+
+def _cancels(task: Task, command: c.OnTask) -> bool:
+    moves = command.status if isinstance(command, c.Update) else None
+    return isinstance(command, c.CancelTask) or (moves == "cancelled" and task.status != "cancelled")
+
+
+def unproven_gate(records: Records, task: Task, command: c.OnTask) -> Unauthenticated | None:
+    """Why a name is not enough to judge, to cancel or to change a gate, where secrets are asked for."""
+    trusted = {command.actor, command.session or command.actor} <= set(records.policy.maintainers)
+    if not command.outside or command.vouched is not None or trusted:
+        return None
+    gated = isinstance(command, c.Edit) and bool(gated_changes(task, command.changes))
+    if not (gated or _cancels(task, command) or right_for(task, command) == "judge"):
+        return None
+    return Unauthenticated(
+        f"this change of {task.id} must come from a caller that has proven who it is",
+        "send a token over HTTP, or the secret of a run of your own that is under way; a maintainer needs neither",
+        Call("show", {"task_id": task.id}),
+    )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from aof.core.model.lifecycle import FINISHED
-from aof.core.model.task import Task
+from aof.core.model.task import Question, Task
 from aof.core.model.times import end_of
 from aof.core.model.workflow import held_leases
 
@@ -31,6 +31,9 @@ _STUCK: Final = frozenset({"blocked", "waiting_input", "waiting_permission"})
 _RESTING: Final = frozenset({"backlog", "blocked"})
 
 
+_Hops = list[dict[str, Any]] | None  # of a gated task
+
+
 class Attention(NamedTuple):
     """One thing that needs a person: since when, of which kind, which task, which hop or question, and whose it is."""
 
@@ -47,7 +50,8 @@ def attention_of(task: Task) -> tuple[Attention, ...]:
         return ()
     if task.status in FINISHED:
         return tuple(_dead(task))
-    return (*_gates(task), *_questions(task), *_stuck(task), *_overdue(task), *_leases(task))
+    hops, asked = task.workflow["hops"] if task.gated else None, task.open_questions
+    return (*_gates(task, hops), *_questions(task, asked), *_stuck(task, hops, asked), *_overdue(task), *_leases(task))
 
 
 def _one(task: Task, kind: Need, since: str, item: str = "") -> Attention:
@@ -59,26 +63,26 @@ def _dead(task: Task) -> Iterator[Attention]:
         yield _one(task, "deadletter", task.ended_at or task.last_transition_at)
 
 
-def _gates(task: Task) -> Iterator[Attention]:
-    if not task.gated:
+def _gates(task: Task, hops: _Hops) -> Iterator[Attention]:
+    if hops is None:
         if task.status == "review":
             yield _one(task, "gate", task.last_transition_at)
         return
     if task.status not in _RESTING and task.cancel is None:
-        for hop in task.workflow["hops"]:
+        for hop in hops:
             if hop.get("status") == "review":
                 yield _one(task, "gate", hop.get("openedAt") or task.last_transition_at, hop["id"])
 
 
-def _questions(task: Task) -> Iterator[Attention]:
-    return (_one(task, "question", one.at, one.id) for one in task.open_questions)
+def _questions(task: Task, asked: tuple[Question, ...]) -> Iterator[Attention]:
+    return (_one(task, "question", one.at, one.id) for one in asked)
 
 
-def _stuck(task: Task) -> Iterator[Attention]:
+def _stuck(task: Task, hops: _Hops, questions: tuple[Question, ...]) -> Iterator[Attention]:
     """What somebody has blocked, and no other task, handoff or question; of a workflow also single hops."""
-    asked = {one.hop for one in task.open_questions}
-    if task.gated:
-        stuck = [hop for hop in task.workflow["hops"] if hop.get("status") == "blocked"]
+    asked = {one.hop for one in questions}
+    if hops is not None:
+        stuck = [hop for hop in hops if hop.get("status") == "blocked"]
         held = task.blocked is not None and task.blocked.kind == "paused"
         for hop in stuck if not held else ():
             if hop["id"] not in asked:

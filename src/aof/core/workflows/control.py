@@ -111,7 +111,7 @@ def unblock(records: Records, command: c.Unblock, now: int) -> Verdict:
         return hold.unblock(records, command, now)
     if task.metadata.get("draft"):
         return hold.unblock(records, command, now)
-    walk = Walk(records, task, now)
+    walk = Walk(records, task, now, workflow)
     for hop in held:
         walk.step(hop.id, "unblocked", "ready", agent=command.acting)
     return walk.finish(f"unblocked by {command.acting}")

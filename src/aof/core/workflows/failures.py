@@ -30,12 +30,13 @@ from aof.core.workflows.transaction import Walk
 def fail(records: Records, command: c.Fail, now: int) -> Verdict:
     """End a hop's run as failed; it is tried again while attempts are left."""
     task = records.task(command.task_id)
-    hop = held(task, workflow_of(task), command)
+    workflow = workflow_of(task)
+    hop = held(task, workflow, command)
     if isinstance(hop, AofError):
         return hop
     if problem := malformed_failure(command):
         return problem
-    walk = Walk(records, task, now)
+    walk = Walk(records, task, now, workflow)
     if command.cause == "timed_out":
         walk.add("task.timed_out", hop.id, hop.run_id, limit=command.code)
     _failed(walk, hop, command.code, command.message, cause=command.cause, retryable=tries_again(command))

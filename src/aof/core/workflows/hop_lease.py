@@ -102,11 +102,12 @@ def report(records: Records, command: c.ReportProgress, now: int) -> Verdict:
 def release(records: Records, command: c.Release, now: int) -> Verdict:
     """Give a hop back; its run ends without a result, and that is not a failure."""
     task = records.task(command.task_id)
-    hop = held(task, workflow_of(task), command)
+    workflow = workflow_of(task)
+    hop = held(task, workflow, command)
     if isinstance(hop, AofError):
         return hop
     if problem := limits.text("reason", command.reason, limits.REASON):
         return problem
-    walk = Walk(records, task, now)
+    walk = Walk(records, task, now, workflow)
     walk.end_run(hop, status="released", code="released")
     return walk.finish(command.reason or "released", agent=hop.agent)

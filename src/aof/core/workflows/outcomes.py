@@ -37,7 +37,7 @@ def complete(records: Records, command: c.Complete, now: int) -> Verdict:
         return _after_the_end(task, workflow, command)
     if command.run is None and task.status == "review" and command.outcome == "complete":
         return _accepted(records, command, command.summary, now)
-    walk = Walk(records, task, now)
+    walk = Walk(records, task, now, workflow)
     hop = _hop_of(walk, workflow, command)
     if isinstance(hop, AofError):
         return _explained(task, workflow, command) or hop

@@ -132,6 +132,7 @@ class Walk:
         self.records = records
         self.task = task
         self.now = now
+        self._at = iso(now)
         self.workflow = workflow or workflow_of(task)
         self.drafts: list[Draft] = []
         self.status: str = task.status
@@ -141,7 +142,7 @@ class Walk:
         """One event about a hop."""
         whole = {"hop": hop} | {name: value for name, value in payload.items() if value is not None}
         self.drafts.append(Draft(type=kind, task_id=self.task.id, run_id=run, payload=whole))
-        self.workflow = apply(self.workflow, kind, whole, run, iso(self.now))
+        self.workflow = apply(self.workflow, kind, whole, run, self._at)
 
     def step(self, hop: str, what: str, status: str, run: str | None = None, /, **payload: Any) -> None:
         """A hop comes to a status."""

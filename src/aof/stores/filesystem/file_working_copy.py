@@ -39,8 +39,11 @@ class FileWorkingCopy:
     def __init__(self, store: FilesystemStore, now: Callable[[], int]) -> None:
         self._store = store
         self._now = now
-        self._fingerprints = Fingerprints()
         self.root = store.paths.root
+
+    @cached_property
+    def _fingerprints(self) -> Fingerprints:
+        return Fingerprints()
 
     @cached_property
     def _verification(self) -> verification.ChainVerification:
@@ -57,7 +60,7 @@ class FileWorkingCopy:
         return self._fingerprints.differing(tasks, self._path_of, self.file_status, latest)
 
     def _path_of(self, task: Task) -> str:
-        return self._store.paths.task(folder_of(task), task.id)
+        return self._store.paths.place_of(task)
 
     def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """New files without an ID as name, relative to the data directory, and the tasks whose files are changed."""

@@ -30,11 +30,6 @@ class Loaded(msgspec.Struct):
     examined: Examined | None = None
     held: bool = False
 
-    def had_layout(self) -> bool:
-        """Whether the log's last version was laid out by a person."""
-        task = self.examined.folded.task if self.examined is not None else self.task
-        return task is not None and task.layout is not None
-
 
 class Change(msgspec.Struct):
     """What a commit does to one task."""

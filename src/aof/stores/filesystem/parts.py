@@ -18,7 +18,7 @@ from aof.stores.filesystem.io import id_counter
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
 from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
-from aof.stores.filesystem.log import claims, reader, writer
+from aof.stores.filesystem.log import reader, writer
 from aof.stores.filesystem.log.lane_names import LaneNames
 from aof.stores.filesystem.log.reader import Reader
 from aof.stores.filesystem.recovery.journal import Journal
@@ -65,7 +65,6 @@ class Parts:
         self._boot = boot
         self._durable = durable
         self._away_ms = away_ms
-        self._log: Log | None = None
         self._making = allocate_lock()
         self.locks = Locks(self.paths.locks, clock, lock_timeout, self.renew, disk)
         self.reader = Reader(self.paths, durable=durable, flush=self._flush)
@@ -77,14 +76,16 @@ class Parts:
         """The tasks that others may wait for; a command that neither makes nor ends such a wait does not ask."""
         return Waited(self.paths.waited, self.disk)
 
-    @property
+    @cached_property
     def log(self) -> writer.Log:
         """Where commits are appended; one for all threads."""
-        if self._log is None:
-            with self._making:
-                if self._log is None:
-                    self._log = writer.Log(self.paths, self.locks, self.disk, durable=self._durable)
-        return self._log
+        with self._making:
+            known: Log | None = self.__dict__.get("log")
+            if known is None:
+                layouts = self.reader.layouts
+                known = writer.Log(self.paths, self.locks, self.disk, durable=self._durable, layouts=layouts)
+                self.__dict__["log"] = known
+            return known
 
     def _flush(self, fd: int) -> None:
         self.log.flush(fd)
@@ -123,12 +124,10 @@ class Parts:
     @cached_property
     def clone(self) -> Clone:
         """What tells this clone from others of the same history."""
+        from aof.stores.filesystem.log.claims import Claims
         from aof.stores.filesystem.working_copy.clone import Clone
 
-        return Clone(self.locks, self.disk, self._is_root, self.lane_names, self._away_ms)
-
-    def _is_root(self) -> bool:
-        return self.lane_names.none() or claims.Claims(self.paths, self.disk).is_root()
+        return Clone(self.locks, self.disk, Claims(self.paths, self.disk), self.lane_names, self._away_ms)
 
     @cached_property
     def documents(self) -> Documents:
@@ -174,8 +173,8 @@ class Parts:
 
     def close(self) -> None:
         """Let go of everything."""
-        if self._log is not None:
-            self._log.close()
+        if "log" in self.__dict__:
+            self.log.close()
         if "revs" in self.__dict__:
             self.revs.close()
         if "waited" in self.__dict__:

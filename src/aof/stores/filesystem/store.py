@@ -88,7 +88,6 @@ class FilesystemStore(Parts, IndexReadModel):
         self.doubted: set[str] = set()  # tasks whose files and heads are behind the log, as a commit has found
         self.stripes = Stripes(self)
         self._opening = Opening(self, self._boot, durable=durable)
-        self._index: Index | None = None
         self.damage: LogDamaged | None = None
         try:
             with clearly("open the data directory"):
@@ -110,16 +109,16 @@ class FilesystemStore(Parts, IndexReadModel):
                 raise
             self._opening.open()
 
-    @property
+    @cached_property
     def index(self) -> Index:
         """Answers questions about many tasks; one for all threads."""
-        if self._index is None:
-            from aof.stores.filesystem.index.index import Index
+        from aof.stores.filesystem.index.index import Index
 
-            with self._making:
-                if self._index is None:
-                    self._index = Index(self)
-        return self._index
+        with self._making:
+            known: Index | None = self.__dict__.get("index")
+            if known is None:
+                known = self.__dict__["index"] = Index(self)
+            return known
 
     @cached_property
     def handed(self) -> HandoffRecords:
@@ -173,15 +172,15 @@ class FilesystemStore(Parts, IndexReadModel):
 
     def unit(self, scope: Scope) -> FilesystemUnit:
         """Begin a unit of work; now and then a checkpoint comes first."""
-        if self._log is not None and self._log.replaced:
+        if "log" in self.__dict__ and self.log.file.replaced:
             with clearly("read another log"):
                 takeover.start_over(self)
         if self.apart:
             self.apart = False
             with clearly("merge histories"):
                 self.merger.before_a_write()
-        if self._log is not None:
-            self._opening.checkpoint_if_due(self._log.seq)
+        if "log" in self.__dict__:
+            self._opening.checkpoint_if_due(self.log.file.seq)
         return units.FilesystemUnit(self, scope)
 
     def load(self, task_id: str, *, writable: bool) -> Loaded:
@@ -290,8 +289,7 @@ class FilesystemStore(Parts, IndexReadModel):
 
     def rows(self, query: Query) -> Rows:
         """A list from the index, with what is odd about the files of those that it shows."""
-        with clearly("read the index"):
-            by_status, found, end = self.index.shown(query)
+        by_status, found, end = self.index.shown(query)
         return Rows(by_status, tuple(one.row(self.file_status(one.id, one.folder)) for one in found), end)
 
     def aliases(self) -> dict[str, tuple[str, ...]]:
@@ -354,7 +352,7 @@ class FilesystemStore(Parts, IndexReadModel):
 
     def path_of(self, task: Task) -> str:
         """Where the task's file lies, relative to the data directory."""
-        return self.paths.relative(self.paths.task(folder_of(task), task.id))
+        return self.paths.name_of(task)
 
     def file_status(self, task_id: str, folder: str) -> str | None:
         """Whether a task's file is what the log wrote; `folder` is where it should lie."""
@@ -394,6 +392,6 @@ class FilesystemStore(Parts, IndexReadModel):
         if "counter" in self.__dict__:
             with suppress(OSError, LockTimeout):  # a gap is fine
                 self.counter.give_back()
-        if self._index is not None:
-            self._index.close()
+        if "index" in self.__dict__:
+            self.index.close()
         super().close()

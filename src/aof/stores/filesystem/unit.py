@@ -20,13 +20,12 @@ from aof.core.errors.storage import CommitUnknown, LogDamaged
 from aof.core.evolve.run import RUN_EVENTS, evolve_result, evolve_run
 from aof.core.evolve.task import evolve
 from aof.core.model.commands import ImportEdit
-from aof.core.model.events import Draft, Event, about_handoff, is_remark
+from aof.core.model.events import Draft, Event, about_handoff, is_remark, numbered
 from aof.core.model.ids import is_task_id
 from aof.core.model.run import Heartbeat
 from aof.core.model.task import Task
 from aof.core.model.times import day, iso
 from aof.ports.store import Scope, ScopeTooNarrow
-from aof.stores.base.drafts import numbered
 from aof.stores.filesystem.integrity import line_endings
 from aof.stores.filesystem.integrity.log_identity import LogReplaced, Overtaken, TipsApart
 from aof.stores.filesystem.io.locks import HeldLock, stripe
@@ -195,21 +194,19 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
 
     def _refuse_links(self, changes: dict[str, Change]) -> None:
         """Before anything is in the log: whatever will be written must lie where it seems to lie."""
-        store = self._store
-        store.disk.prove(store.paths.temporary)
+        paths = self._store.paths
+        folders = [paths.temporary]
         for task_id, change in changes.items():
-            store.disk.prove(store.paths.task(folder_of(change.task), task_id).rpartition("/")[0])
+            folders.append(paths.place_of(change.task).rpartition("/")[0])
+            runs = f"{paths.runs}/{task_id}"
             if change.documents or change.begins:
-                folder = store.paths.run(task_id)
-                store.disk.prove(f"{folder}/attempts/{change.earlier_runs}" if change.earlier_runs else folder)
+                folders.append(f"{runs}/attempts/{change.earlier_runs}" if change.earlier_runs else runs)
             if change.hops is not None:
-                for hop in change.hops:
-                    store.disk.prove(f"{store.paths.run(task_id)}/hops/{hop}/attempts")
+                folders += [f"{runs}/hops/{hop}/attempts" for hop in change.hops]
             if change.handed is not None:
-                store.disk.prove(store.paths.handoffs)
-                own = store.paths.files(change.before.folder or folder_of(change.task), task_id)
-                for place in change.handed.attached:
-                    store.disk.prove(f"{own}/{place}".rpartition("/")[0])
+                own = paths.files(change.before.folder or folder_of(change.task), task_id)
+                folders += [paths.handoffs, *(f"{own}/{place}".rpartition("/")[0] for place in change.handed.attached)]
+        self._store.disk.prove(*folders)
 
     def _evolve(self, events: Iterable[Event]) -> dict[str, Change]:
         changes: dict[str, Change] = {}
@@ -265,7 +262,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
                 if change is not None and change.last == event.commit[0]:
                     files = self._finish(change, last)
                     layout = markdown.layout_after(change.task) if change.task.layout is not None else None
-                    if layout is None and change.before.had_layout():
+                    if layout is None and _had_layout(change.before):
                         layout = ""
                 final = _replace(event, seq=last, files=files, layout=layout)
                 line, previous = chain.seal(final, previous)
@@ -303,7 +300,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         change.task = _replace(change.task, rev=seq)
         change.data = change.prepared.fill(seq)
         change.digest = digest(change.data)
-        files = {paths.relative(paths.task(folder_of(change.task), change.task.id)): change.digest}
+        files = {paths.name_of(change.task): change.digest}
         for name, data in change.documents.items():
             files[f"runs/{change.task.id}/{name}"] = digest(data)
         if change.handed is not None:
@@ -359,7 +356,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         if change.begins:
             files.begin_run(task_id, change.earlier_runs)
         if change.hops is not None:
-            hop_runs.write(files, task_id, change.hops)
+            hop_runs.write(files, task_id, change.hops, change.documents)
         else:
             for name, data in change.documents.items():
                 files.write_run(task_id, name, data, new=change.begins or name == "run_result.json")
@@ -378,3 +375,9 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         store.heads.put(task_id, change.task.rev, folder, change.digest)
         file = seen(store.paths.task(folder, task_id)) if self._taking and not held else None
         self._loaded[task_id] = Loaded(change.task, folder, file, held=held)
+
+
+def _had_layout(loaded: Loaded) -> bool:
+    """Whether the log's last version was laid out by a person."""
+    task = loaded.examined.folded.task if loaded.examined is not None else loaded.task
+    return task is not None and task.layout is not None

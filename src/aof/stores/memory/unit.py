@@ -13,7 +13,7 @@ import msgspec
 
 from aof._support.typed import prepare_type
 from aof.core.model.commands import ImportEdit
-from aof.core.model.events import Draft, Event, is_remark
+from aof.core.model.events import Draft, Event, is_remark, numbered
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.ids import run_place, split_task_id
 from aof.core.model.numbers import Numbers
@@ -25,7 +25,6 @@ from aof.documents.projection import Projection
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.base import documents
 from aof.stores.base.documents import DocumentState
-from aof.stores.base.drafts import numbered
 from aof.stores.base.fold import Folded
 from aof.stores.memory.documents import MemoryDesk
 

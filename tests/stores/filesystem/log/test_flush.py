@@ -14,7 +14,7 @@ from aof.app.fabric import Fabric
 from aof.core.errors.storage import CommitUnknown, LogPoisoned
 from aof.stores.filesystem.archive.transfer import pack
 from aof.stores.filesystem.io.locks import STRIPES
-from aof.stores.filesystem.log.flushing import Mark
+from aof.stores.filesystem.log.state import Mark
 from aof.stores.filesystem.log.writer import LOCK, Log
 from tests.support.disks import FailingDisk, SteppingDisk
 from tests.support.invariants import check_invariants, check_it_goes_on, fabric_on, log_lines, open_store

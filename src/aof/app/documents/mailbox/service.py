@@ -115,7 +115,7 @@ class MailService:
         """The turn of the agent is over; what it has still to do about mail."""
         policy = self._policy()
         try:
-            texts = reading.texts(self._environment, facts.DOCUMENT, facts.PATH, CHARTER)
+            texts = reading.texts(self._environment, facts.DOCUMENT, facts.PATH, CHARTER, policy=policy)
             text = texts[facts.PATH]
             found = examination.left_over(opened(text), agent, policy) if text else []
             counts = any(texts.values())

@@ -218,14 +218,16 @@ class ReadOnlyDesk:
 
 
 def text_of(paths: Paths, path: str) -> tuple[str, str]:
-    """A document's text, with what is no UTF-8 kept as it is, and what its file looked like before it was read.
+    """A document's text, and what its file looked like before it was read."""
+    before = seen(f"{paths.root}/{path}")
+    text = _text(paths, path)
+    return text or "", _mark(before if text is not None else None)
 
-    What a power cut may leave at the end is no text.
-    """
-    place = f"{paths.root}/{path}"
-    before = seen(place)
-    data = read(place, limit=MOST)
-    return (data or b"").rstrip(b"\0").decode("utf-8", "surrogateescape"), _mark(before if data is not None else None)
+
+def _text(paths: Paths, path: str) -> str | None:
+    """With what is no UTF-8 kept as it is; what a power cut may leave at the end is no text. None without a file."""
+    data = read(f"{paths.root}/{path}", limit=MOST)
+    return None if data is None else data.rstrip(b"\0").decode("utf-8", "surrogateescape")
 
 
 def _past(reader: Reader, place: str, types: tuple[str, ...]) -> Iterator[Event]:
@@ -266,8 +268,8 @@ class Documents:
         if lock is None or not os.fstat(lock.fd).st_nlink:
             raise ScopeTooNarrow(Scope(names=frozenset({name})))
         desk = FileDesk(self._parts, lock, projection.path, self._boot, durable=self._durable)
-        end = self._parts.reader.end()
-        if self._followed.get(name) == (end, desk.mark(projection.path)):
+        end, known = self._parts.reader.end(), self._followed.get(name)
+        if known is not None and known == (end, desk.mark(projection.path)):
             return  # as this process has left it
         documents.follow(desk, projection, facts)
         if desk.known is not None:
@@ -282,7 +284,7 @@ class Documents:
     def text(self, path: str) -> str:
         """A document's file as it lies there."""
         thought = None if self._parts.repairs else self._thought.get(path)
-        return text_of(self._parts.paths, path)[0] if thought is None else thought[0]
+        return _text(self._parts.paths, path) or "" if thought is None else thought[0]
 
     def title(self, task_id: str) -> str | None:
         """The title of a task, from its file as it lies there."""

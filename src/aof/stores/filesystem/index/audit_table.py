@@ -40,9 +40,9 @@ def fill(database: sqlite3.Connection, reader: Reader, until: int) -> None:
         database.executescript(_INDEXES)
 
 
-def add(database: sqlite3.Connection, events: Iterable[tuple[str, Event]]) -> None:
-    """Put in the records among new events, each with its day."""
-    database.executemany(_INSERT, _rows(events))
+def add(database: sqlite3.Connection, day: str, events: Iterable[Event]) -> None:
+    """Put in the records among new events of a day."""
+    database.executemany(_INSERT, _rows((day, event) for event in events))
 
 
 def find(database: sqlite3.Connection, query: AuditQuery) -> list[AuditRecord]:

@@ -139,8 +139,9 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
             if audited:
                 from aof.stores.filesystem.index import audit_table, health_table
 
-                audit_table.add(database, ((day_of(here.segment), event) for _, event in lines))
-                health_table.add(database, (event for _, event in lines))
+                events = [event for _, event in lines]
+                audit_table.add(database, day_of(here.segment), events)
+                health_table.add(database, events)
             if chronicled:
                 from aof.stores.base import chronicle as told
 
@@ -260,7 +261,7 @@ def _insert(database: sqlite3.Connection, tasks: Sequence[Recorded], filling: _F
     database.executemany(schema.INSERT, made)
     edges = [(task.id, blocker) for task in waiting for blocker in task.depends_on]
     database.executemany("INSERT OR REPLACE INTO edges VALUES (?, ?)", edges)
-    attention_table.add(database, (task for task, _ in tasks))
+    attention_table.add(database, [task for task, _ in tasks])
     renumbered = [(old, task.id) for task, _ in tasks if task.aliases for old in task.aliases]
     if renumbered:
         database.executemany("INSERT OR REPLACE INTO aliases VALUES (?, ?)", renumbered)

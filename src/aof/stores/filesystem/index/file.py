@@ -18,7 +18,7 @@ from aof.core.errors.storage import DiskFull, LogDamaged, StorageFailed
 from aof.stores.filesystem.index import builder, schema
 from aof.stores.filesystem.io.locks import HeldLock
 from aof.stores.filesystem.io.read import Seen, seen
-from aof.stores.filesystem.io.system import NO_SPACE
+from aof.stores.filesystem.io.system import NO_SPACE, failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class Cache:
         except LogDamaged:
             if not self._store.merger.untangle():
                 raise
+        except OSError as error:
+            raise failed(error, "read the index") from error
         return self._ask(question, asked)
 
     def _ask(self, question: Callable[[sqlite3.Connection], _Answer], asked: Asked) -> _Answer:
@@ -154,8 +156,7 @@ class Cache:
         return _Open(self._path, inode)
 
     def _is_current(self, database: sqlite3.Connection) -> bool:
-        position = schema.applied_position(database)
-        return position is not None and self._store.reader.end() == (position.segment, position.offset)
+        return self._store.reader.end() == schema.applied_end(database)
 
     def _catch_up(self, held: HeldLock, database: sqlite3.Connection, asked: Asked) -> bool:
         """Apply what the log has and the cache has not; False when they do not belong together."""
@@ -184,6 +185,8 @@ class Cache:
             from aof.stores.filesystem.index import text_table
 
             text_table.refresh(self._store, database)
+        if not (asked.audited or asked.chronicled):
+            return
         here = schema.applied_position(database)
         if here is not None and asked.audited and not schema.is_audited(database):
             from aof.stores.filesystem.index import audit_table, health_table

@@ -14,7 +14,6 @@ from aof.ports import store as ports
 from aof.ports.lists import Query
 from aof.stores.filesystem.index import queries, schema
 from aof.stores.filesystem.index.file import Cache
-from aof.stores.filesystem.index.queries import Shown, showing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +30,13 @@ if TYPE_CHECKING:
     from aof.stores.filesystem.store import FilesystemStore
 
 _NAMES = f"SELECT {schema.name()} FROM tasks WHERE {{}} ORDER BY {schema.number()}"
+# The tasks with a certain number on any day in any folder: a look at each day instead of one at each task.
+_DAY = schema.DAY
+_NUMBERED = f"""WITH RECURSIVE days(first) AS (
+    SELECT min(place) / {_DAY} * {_DAY} FROM tasks
+    UNION ALL
+    SELECT (SELECT min(place) FROM tasks WHERE place >= first + {_DAY}) / {_DAY} * {_DAY} FROM days WHERE first >= 0
+  ) SELECT {schema.name()} FROM days CROSS JOIN tasks ON place = first + ? ORDER BY {schema.number()}"""
 _DEPENDENTS = "SELECT task FROM edges WHERE blocker = ?"
 _OWN_LEASE = "whose = ?1 AND json_extract(record, '$.lease') IS NOT NULL"
 _HELD = f"SELECT {schema.name()}, hops, handed, {_OWN_LEASE} FROM tasks WHERE {{}} ORDER BY {schema.number()}"
@@ -51,12 +57,12 @@ class Index:
 
         return self._cache.ask(each, searched=any(query.search is not None for query in asked))
 
-    def shown(self, query: Query) -> tuple[dict[str, int], list[Shown], Place | None]:
+    def shown(self, query: Query) -> tuple[dict[str, int], list[queries.Shown], Place | None]:
         """The same for a list: counts, what a row needs of each task, and where the page ends if others follow."""
         counts, records, values = queries.asked(query)
 
-        def both(database: sqlite3.Connection) -> tuple[dict[str, int], list[Shown], Place | None]:
-            found = [Shown(*one) for one in database.execute(showing(records), values)]
+        def both(database: sqlite3.Connection) -> tuple[dict[str, int], list[queries.Shown], Place | None]:
+            found = [queries.Shown(*one) for one in database.execute(queries.showing(records), values)]
             page = found[: query.limit]
             end = (page[-1].key, page[-1].id) if page and len(found) > len(page) else None
             return dict(database.execute(counts, values).fetchall()), page, end
@@ -67,7 +73,7 @@ class Index:
         """The IDs that a short form stands for, archived ones included."""
         last = part.rpartition("-")[2]
         if last.isdecimal() and len(last) <= NUMBER_DIGITS:
-            ends = [name for (name,) in self._rows(queries.NUMBERED, int(last)) if name.endswith(f"-{part}")]
+            ends = [name for (name,) in self._rows(_NUMBERED, int(last)) if name.endswith(f"-{part}")]
             if len(ends) == 1:
                 return tuple(matches(part, ends))
         return tuple(matches(part, self._names(f"instr('-' || {schema.name()}, ?) > 0", f"-{part}")))

@@ -58,12 +58,6 @@ _KEYS = {
     "title": "words",
     "status": schema.folder_number(),
 }
-# The tasks with a certain number on any day in any folder: a look at each day instead of one at each task.
-NUMBERED = f"""WITH RECURSIVE days(first) AS (
-    SELECT min(place) / {_DAY} * {_DAY} FROM tasks
-    UNION ALL
-    SELECT (SELECT min(place) FROM tasks WHERE place >= first + {_DAY}) / {_DAY} * {_DAY} FROM days WHERE first >= 0
-  ) SELECT {schema.name()} FROM days CROSS JOIN tasks ON place = first + ? ORDER BY {_NUMBER}"""
 RUNNING = schema.within("in-progress")
 # A look at the records of what runs now: few, and a text that reads like this only costs another look.
 LOCKING = f"""{RUNNING} AND instr(record, '"locks":[') > 0"""

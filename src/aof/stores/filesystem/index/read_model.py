@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-
-from aof.stores.filesystem.io.system import clearly
+from functools import cached_property
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,72 +21,59 @@ if TYPE_CHECKING:
 class IndexReadModel:
     """A part of the store."""
 
-    @property
+    @cached_property
     def index(self) -> Index:
         """The index."""
         raise NotImplementedError
 
     def find(self, query: Query) -> Page:
         """Answer from the index."""
-        with clearly("read the index"):
-            return self.index.pages((query,))[0]
+        return self.index.pages((query,))[0]
 
     def pages(self, queries: Iterable[Query]) -> tuple[Page, ...]:
         """The same for several queries at once."""
-        with clearly("read the index"):
-            return self.index.pages(tuple(queries))
+        return self.index.pages(tuple(queries))
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
-        with clearly("read the index"):
-            return self.index.ids(part)
+        return self.index.ids(part)
 
     def aliases(self) -> dict[str, tuple[str, ...]]:
         """The IDs that tasks had elsewhere."""
-        with clearly("read the index"):
-            return self.index.aliases()
+        return self.index.aliases()
 
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
-        with clearly("read the index"):
-            return self.index.resources_in_use()
+        return self.index.resources_in_use()
 
     def attention(self, query: AttentionQuery) -> AttentionPage:
         """What needs a person, oldest first."""
-        with clearly("read the index"):
-            return self.index.attention(query)
+        return self.index.attention(query)
 
     def last_seen(self) -> dict[str, str]:
         """When the log tells last of each name."""
-        with clearly("read the index"):
-            return self.index.last_seen()
+        return self.index.last_seen()
 
     def run_spans(self, query: SpanQuery) -> SpanPage:
         """A page of runs, the last one first."""
-        with clearly("read the index"):
-            return self.index.run_spans(query)
+        return self.index.run_spans(query)
 
     def flow_facts(self, since: str) -> FlowFacts:
         """What moved, was finished and was run."""
-        with clearly("read the index"):
-            return self.index.flow_facts(since)
+        return self.index.flow_facts(since)
 
     def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
         """The audit records that match."""
-        with clearly("read the index"):
-            return self.index.audited(query)
+        return self.index.audited(query)
 
     def health(self) -> dict[str, AgentHealth]:
         """What the log says last of each agent's health."""
-        with clearly("read the index"):
-            return self.index.health()
+        return self.index.health()
 
     def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
         """These tasks, without their bodies."""
-        with clearly("read the index"):
-            return self.index.records(task_ids)
+        return self.index.records(task_ids)
 
     def locking(self) -> tuple[Task, ...]:
         """The running tasks that hold locks on files."""
-        with clearly("read the index"):
-            return self.index.locking()
+        return self.index.locking()

@@ -224,6 +224,12 @@ def is_audited(database: sqlite3.Connection) -> bool:
     return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone() is not None
 
 
+def applied_end(database: sqlite3.Connection) -> tuple[str, int] | None:
+    """The file of the log and the offset in it up to which the tables have seen everything; None as below."""
+    found = database.execute("SELECT version, day, position FROM meta").fetchone()
+    return None if found is None or found[0] != VERSION else (found[1], found[2])
+
+
 def applied_position(database: sqlite3.Connection) -> Position | None:
     """Behind which event of the log the tables stand; None when another version of AOF has filled them."""
     found = database.execute("SELECT version, day, position, seq, digest FROM meta").fetchone()

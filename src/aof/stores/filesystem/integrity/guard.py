@@ -96,9 +96,9 @@ class Revs:
 class LogGuard:
     """What one process knows of the files before the current one."""
 
-    def __init__(self, paths: Paths) -> None:
+    def __init__(self, paths: Paths, layouts: Layouts) -> None:
         self._paths = paths
-        self._layouts = Layouts(paths)
+        self._layouts = layouts
         self._folder = 0
         self._older = ""
 
@@ -111,6 +111,7 @@ class LogGuard:
             self._older = self._files(self._before(state.segment))
             if stamp.older != self._older:
                 return False
+            self._folder = stamp.folder
         try:
             return stamp.describes(os.stat(self._paths.log(state.segment)))
         except FileNotFoundError:
@@ -145,4 +146,4 @@ class LogGuard:
         return self._layouts.path_to(segment)[:-1]
 
     def _files(self, path: Iterable[PathSection]) -> str:
-        return older_files(self._paths, (section.name for section in path))
+        return older_files(self._paths, [section.name for section in path])

@@ -61,8 +61,15 @@ class _Anywhere:
 _ANYWHERE = _Anywhere()
 
 
-def _anywhere(path: str) -> tuple[Folder | _Anywhere, str]:
+_Place = tuple[Folder | _Anywhere, str]
+
+
+def _anywhere(path: str) -> _Place:
     return _ANYWHERE, path
+
+
+def _both_anywhere(source: str, target: str) -> tuple[_Place, _Place]:
+    return (_ANYWHERE, source), (_ANYWHERE, target)
 
 
 class Disk:
@@ -72,13 +79,14 @@ class Disk:
         self._replaced = 0
         self._exchange: Callable[[int, str, int, str], bool] | None = None
         self._beneath: ConfinedFolder | None = None
-        self._at: Callable[[str], tuple[Folder | _Anywhere, str]] = _anywhere
+        self._at: Callable[[str], _Place] = _anywhere
+        self._both: Callable[[str, str], tuple[_Place, _Place]] = _both_anywhere
         self._modes = Modes()
 
     def bind(self, root: str, modes: Modes | None = None) -> None:
         """Write beneath this data directory only, with its modes: those of its log where nobody says otherwise."""
         self._beneath = ConfinedFolder(root)
-        self._at = self._beneath.at
+        self._at, self._both = self._beneath.at, self._beneath.both
         if modes is None:
             try:
                 modes = Modes(os.stat(f"{root}/events", follow_symlinks=False).st_mode)
@@ -89,17 +97,17 @@ class Disk:
     def unbind(self) -> None:
         """Write anywhere again, such as to give the data directory itself another name."""
         self.close()
-        self._beneath, self._at = None, _anywhere
+        self._beneath, self._at, self._both = None, _anywhere, _both_anywhere
 
     def begin(self) -> None:
         """Begin a unit of work: folders that were replaced since the last one are noticed."""
         if self._beneath is not None:
             self._beneath.begin()
 
-    def prove(self, folder: str) -> None:
-        """Refuse a folder that is reached through a link; one that is missing will be made."""
+    def prove(self, *folders: str) -> None:
+        """Refuse folders that are reached through a link; those that are missing will be made."""
         if self._beneath is not None:
-            self._beneath.prove(folder)
+            self._beneath.prove(*folders)
 
     def refuse_link(self, path: str) -> None:
         """Refuse to replace a link."""
@@ -107,7 +115,7 @@ class Disk:
         if is_link(name, folder.fd):
             raise LinkInTheWay(path)
 
-    def _at_or_root(self, path: str) -> tuple[Folder | _Anywhere, str]:
+    def _at_or_root(self, path: str) -> _Place:
         is_root = self._beneath is not None and path == self._beneath.root
         return (_ANYWHERE, path) if is_root else self._at(path)
 
@@ -171,7 +179,7 @@ class Disk:
 
     def rename(self, source: str, target: str) -> None:
         """Put a file in the place of another, atomically."""
-        (here, old), (there, new) = self._at(source), self._at(target)
+        (here, old), (there, new) = self._both(source, target)
         os.rename(old, new, src_dir_fd=here.fd, dst_dir_fd=there.fd)
 
     def replace(self, source: str, target: str, mode: int | None = None) -> None:
@@ -211,7 +219,7 @@ class Disk:
         """Exchange two names; False where the system cannot, or the target does not exist."""
         if self._exchange is None:
             self._exchange = _exchanger()
-        (here, old), (there, new) = self._at(source), self._at(target)
+        (here, old), (there, new) = self._both(source, target)
         return self._exchange(_HERE if here.fd is None else here.fd, old, _HERE if there.fd is None else there.fd, new)
 
     def set_mode(self, path: str, mode: int) -> None:

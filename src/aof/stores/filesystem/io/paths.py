@@ -91,6 +91,14 @@ class Paths:
         """A task's file in a status folder, or in `archive`."""
         return f"{self._folders[folder]}{task_id}.md"
 
+    def place_of(self, task: Task) -> str:
+        """The file of a task, in the folder that the task belongs in."""
+        return f"{self._folders[folder_of(task)]}{task.id}.md"
+
+    def name_of(self, task: Task) -> str:
+        """The same, as events and answers name it."""
+        return self.place_of(task)[len(self.root) + 1 :]
+
     def files(self, folder: str, task_id: str) -> str:
         """The folder of a task's own files; it moves with the task."""
         return self._folders[folder] + task_id

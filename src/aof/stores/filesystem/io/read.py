@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LARGEST = 16 * 1024 * 1024  # bytes: many times what a task's file may have
 _BUFFER = 8_192
 _READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a pipe must not hang us
+digest = hexdigest  # what events and heads know a file by
 NO_FILE = (errno.EINVAL, errno.EFBIG, errno.ENXIO, errno.ELOOP)  # what reading something unfit fails with
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -29,11 +30,6 @@ _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISLNK, "a symbolic link"),
 )
-
-
-def digest(data: bytes) -> str:
-    """What events and heads know a file by."""
-    return hexdigest(data)
 
 
 class Seen(tuple[int, int, int]):

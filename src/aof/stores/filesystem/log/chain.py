@@ -93,6 +93,13 @@ def tail(fd: int, begin: int = 0, end: int | None = None) -> tuple[int, bytes]:
     return begin, os.pread(fd, size - begin, begin) if size > begin else b""
 
 
+def last_commit(fd: int, begin: int = 0, end: int | None = None) -> tuple[int, Event | None]:
+    """Where the last whole commit of an open log file ends, or of a part of it, and its last event."""
+    start, data = tail(fd, begin, end)
+    whole, last = last_commit_end(data)
+    return start + whole, last
+
+
 def _first_commit(data: bytes) -> int | None:
     """Where the first commit that begins inside the window begins; None when none does."""
     position = data.find(b"\n") + 1
@@ -110,6 +117,6 @@ def last_event(path: str, begin: int = 0, end: int | None = None) -> Event | Non
     """The last event of the last whole commit in a file, or in a part of it."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return last_commit_end(tail(fd, begin, end)[1])[1]
+        return last_commit(fd, begin, end)[1]
     finally:
         os.close(fd)

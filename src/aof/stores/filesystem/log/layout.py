@@ -60,8 +60,7 @@ class Segment:
         """Where its last whole commit ends."""
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            start, data = chain.tail(fd, self.begin)
-            return start + chain.last_commit_end(data)[0]
+            return chain.last_commit(fd, self.begin)[0]
         finally:
             os.close(fd)
 
@@ -188,34 +187,62 @@ class Layout:
         return self.tips[0]
 
 
+class Listing:
+    """The names in the folder of the log at one moment, and what they say by themselves."""
+
+    __slots__ = ("entries", "path", "segments")
+
+    def __init__(self, entries: list[tuple[str, bool]]) -> None:
+        self.entries = entries
+        self.segments: list[str] = []
+        for stem, is_file in entries:
+            if lane_names.is_segment(stem):
+                if not is_file:
+                    hint = "put the file back, or move what lies there away; nothing was changed"
+                    raise LogDamaged(f"events/{stem}{lane_names.SUFFIX} is not a file", hint, day=stem)
+                self.segments.append(stem)
+        has_lanes = any(map(lane_of, self.segments))
+        self.path = None if has_lanes else tuple(map(PathSection, self.segments))
+
+
 class Layouts:
     """What one part of a process knows of the log's files; it looks at their headers again when the folder changed."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
-        self._known: tuple[tuple[str, ...], int, Layout] | None = None
+        self._listing = Listing([])
+        self._known: tuple[list[str], int, Layout] | None = None
 
     def names(self) -> list[str]:
         """The segments, sorted; raises LogDamaged where something else lies in the place of a file."""
-        return segments(self._paths)
+        return self._list().segments
 
-    def layout(self, names: Sequence[str] | None = None) -> Layout | None:
+    def _list(self) -> Listing:
+        """The folder as it is now; its names are taken apart where they are not those of the last time."""
+        entries = _entries(self._paths)
+        if entries != self._listing.entries:
+            self._listing = Listing(entries)
+        return self._listing
+
+    def layout(self) -> Layout | None:
         """How the files hang together; None where there is the root lane only."""
-        found = tuple(self.names() if names is None else names)
-        if not any(map(lane_of, found)):
+        return self._layout(self._list())
+
+    def _layout(self, listing: Listing) -> Layout | None:
+        if listing.path is not None:
             return None
         changed = os.stat(self._paths.events).st_ctime_ns
         known = self._known
-        if known is None or known[:2] != (found, changed):
-            known = self._known = (found, changed, Layout(self._paths, found))
+        if known is None or known[:2] != (listing.segments, changed):
+            known = self._known = (listing.segments, changed, Layout(self._paths, listing.segments))
         return known[2]
 
     def path(self) -> tuple[PathSection, ...]:
         """The path to the tip, or to that of several tips which this clone has written last."""
-        names = self.names()
-        layout = self.layout(names)
+        listing = self._list()
+        layout = self._layout(listing)
         if layout is None:
-            return tuple(map(PathSection, names))
+            return listing.path or ()
         return layout.path(layout.tips[0] if len(layout.tips) == 1 else layout.chosen(self.left()))
 
     def tips(self) -> int:
@@ -237,27 +264,25 @@ class Layouts:
 
     def path_to(self, segment: str) -> tuple[PathSection, ...]:
         """The path to the end of a file; empty where there is none of that name."""
-        names = self.names()
-        if segment not in names:
+        listing = self._list()
+        if segment not in listing.segments:
             return ()
-        layout = self.layout(names)
+        layout = self._layout(listing)
         if layout is None:
-            return tuple(PathSection(name) for name in names if name <= segment)
+            return (listing.path or ())[: listing.segments.index(segment) + 1]
         return layout.path(segment)
 
 
 def segments(paths: Paths) -> list[str]:
     """The files of the log without their suffix, sorted."""
-    found: list[str] = []
+    return Listing(_entries(paths)).segments
+
+
+def _entries(paths: Paths) -> list[tuple[str, bool]]:
+    """What may be a segment in the folder of the log, without its suffix, and whether it is a file; sorted."""
+    suffix = lane_names.SUFFIX
     with os.scandir(paths.events) as entries:
-        for entry in entries:
-            stem = entry.name.removesuffix(lane_names.SUFFIX)
-            if stem != entry.name and lane_names.is_segment(stem):
-                if not entry.is_file():
-                    hint = "put the file back, or move what lies there away; nothing was changed"
-                    raise LogDamaged(f"events/{entry.name} is not a file", hint, day=stem)
-                found.append(stem)
-    return sorted(found)
+        return sorted((entry.name[: -len(suffix)], entry.is_file()) for entry in entries if entry.name.endswith(suffix))
 
 
 def passes(path: Iterable[PathSection], place: LogPlace) -> bool:

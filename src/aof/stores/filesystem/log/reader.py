@@ -12,11 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from aof.core.errors.storage import LogDamaged
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.log import chain, lanes
-from aof.stores.filesystem.log.bookmarks import Bookmarks
 from aof.stores.filesystem.log.lane_names import SUFFIX, day_of
 from aof.stores.filesystem.log.layout import Layout, Layouts, PathSection, last_before
 from aof.stores.filesystem.log.line_end import GENESIS, TAIL_BYTES, tail_of
-from aof.stores.filesystem.log.position import Position
+from aof.stores.filesystem.log.position import Bookmarks, Position
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,26 +37,30 @@ class Reader:
         self._paths = paths
         self._durable = durable
         self._flush = flush
-        self._layouts = Layouts(paths)
+        self.layouts = Layouts(paths)
         self._bookmarks = Bookmarks()
+        self._durable_as: tuple[int, int, int] | None = None  # what the file looked like that was flushed last
 
     def path(self) -> tuple[PathSection, ...]:
         """The parts of the log's files from its root to its tip."""
-        return self._layouts.path()
+        return self.layouts.path()
+
+    def _file(self, section: PathSection) -> str:
+        return f"{self._paths.events}/{section.name}{SUFFIX}"
 
     def layout(self) -> Layout | None:
         """How the files hang together where there are lanes; None with the root lane alone."""
-        return self._layouts.layout()
+        return self.layouts.layout()
 
     def tips(self) -> int:
         """How many ends the log has; more than one where clones have worked and nobody has merged them yet."""
-        return self._layouts.tips()
+        return self.layouts.tips()
 
     def has_seen(self, position: Position) -> bool:
         """Whether nothing up to a position is lost: it is on the path, or a merge on the path brought it in."""
         if self.holds(position):
             return True
-        layout = self._layouts.layout()
+        layout = self.layouts.layout()
         if layout is None:
             return False
         place: lanes.LogPlace | None = lanes.LogPlace(f"{position.segment}{SUFFIX}", position.offset, position.digest)
@@ -190,7 +193,7 @@ class Reader:
         if at is None or begin < section.begin or position.offset > (section.end or position.offset):
             return False
         try:
-            fd = os.open(self._paths.log(section.name), os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(self._file(section), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
@@ -201,7 +204,7 @@ class Reader:
     def end(self) -> tuple[str, int]:
         """The last segment that anything was written to, and the size of its file: changes with everything appended."""
         for section in reversed(self.path()):
-            size = os.stat(self._paths.log(section.name)).st_size if section.end is None else section.end
+            size = os.stat(self._file(section)).st_size if section.end is None else section.end
             if size > section.begin:
                 return section.name, size
         return "", 0
@@ -227,15 +230,11 @@ class Reader:
     def lines(self, section: PathSection, offset: int | None = None) -> Iterator[bytes]:
         """The lines of whole commits, flushed before they are handed out."""
         offset = section.begin if offset is None else offset
-        fd = os.open(self._paths.log(section.name), os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(self._file(section), os.O_RDONLY | os.O_CLOEXEC)
         try:
-            if section.end is None:
-                start, data = chain.tail(fd, section.begin)
-                size = start + chain.last_commit_end(data)[0]
-            else:
-                size = section.end
+            size = chain.last_commit(fd, section.begin)[0] if section.end is None else section.end
             if self._durable and size > offset:
-                self._flush(fd)
+                self._make_durable(fd)
             rest = b""
             while offset < size:
                 data = os.pread(fd, min(_CHUNK, size - offset), offset)
@@ -248,6 +247,25 @@ class Reader:
                     yield line + b"\n"
         finally:
             os.close(fd)
+
+    def last(self, section: PathSection) -> tuple[int, Event | None]:
+        """Where the last whole commit of a part ends, and its last event, flushed before it is handed out."""
+        fd = os.open(self._file(section), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            offset, event = chain.last_commit(fd, section.begin, section.end)
+            if self._durable and event is not None:
+                self._make_durable(fd)
+            return offset, event
+        finally:
+            os.close(fd)
+
+    def _make_durable(self, fd: int) -> None:
+        """Flush a file, unless nobody has written to it since it was flushed here."""
+        found = os.fstat(fd)
+        looks = found.st_ino, found.st_size, found.st_ctime_ns
+        if looks != self._durable_as:
+            self._flush(fd)
+            self._durable_as = looks
 
 
 def broken(day: str) -> LogDamaged:
@@ -262,11 +280,8 @@ def broken(day: str) -> LogDamaged:
 def end_position(reader: Reader) -> Position:
     """Where the log ends now."""
     for section in reversed(reader.path()):
-        offset, last = section.begin, b""
-        for last in reader.lines(section):
-            offset += len(last)
-        if last:
-            event = chain.decode(last)
+        offset, event = reader.last(section)
+        if event is not None:
             return Position(section.name, offset, event.seq, event.hash)
     return Position()
 

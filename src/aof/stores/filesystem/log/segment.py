@@ -29,7 +29,7 @@ _CHUNK = 1 << 20
 class LogFile:
     """The end of the log, as one process has seen it last."""
 
-    def __init__(self, paths: Paths, disk: Disk) -> None:
+    def __init__(self, paths: Paths, disk: Disk, layouts: Layouts) -> None:
         self.disk = disk
         self.fd = -1
         self.segment = ""
@@ -38,13 +38,16 @@ class LogFile:
         self.seq = 0
         self.digest = GENESIS
         self._paths = paths
-        self._layouts = Layouts(paths)
+        self._layouts = layouts
         self.replaced = False
         self.inode = 0
         self.opening = 0
         self._retired: list[int] = []
         self._borrowed: list[int] = []
         self._pid = 0
+
+    def _path(self, segment: str) -> str:
+        return f"{self._paths.events}/{segment}{SUFFIX}"
 
     def borrow(self) -> int:
         """The open file, which stays open until it is given back; another thread may open the next one meanwhile."""
@@ -78,7 +81,7 @@ class LogFile:
         known_file = bool(state.segment) and state.segment == self.segment and self._pid == os.getpid()
         if known_file and not (moved and self._is_elsewhere()):
             try:
-                found = os.stat(self._paths.log(state.segment))
+                found = os.stat(self._path(state.segment))
             except FileNotFoundError:
                 found = None
             if found is not None and found.st_ino == self.inode:
@@ -108,7 +111,7 @@ class LogFile:
         """Find the end again: the current file is the last one that has any event, or the one that was begun."""
         self.seq, self.digest = 0, GENESIS
         path = self._layouts.path()
-        if state.segment and not self.replaced and not os.path.lexists(self._paths.log(state.segment)):
+        if state.segment and not self.replaced and not os.path.lexists(self._path(state.segment)):
             hint = "restore events/ from a backup or from version control, or run 'aof doctor'"
             raise LogDamaged(f"the log of {state.segment} is gone; nothing was changed", hint, day=state.segment)
         while path and path[-1].name != state.segment and self._is_empty(path[-1]):
@@ -116,16 +119,19 @@ class LogFile:
         if not path:
             self.segment = ""
             return False
-        self.seq, self.digest = last_before(self._paths, path[:-1])
         self._enter(path[-1])
         self.end, data = tail(self.fd, self.begin)
         self._take(data)
+        if not self.seq:  # it has no whole commit yet
+            inode, self.inode = self.inode, 0  # who fails here looks again
+            self.seq, self.digest = last_before(self._paths, path[:-1])
+            self.inode = inode
         changed = state.segment != self.segment
         state.segment = self.segment
         return changed
 
     def _is_empty(self, section: PathSection) -> bool:
-        return os.stat(self._paths.log(section.name)).st_size == section.begin
+        return os.stat(self._path(section.name)).st_size == section.begin
 
     def _refuse_other(self, fresh: bytes) -> None:
         """What others have appended follows from what we know, or it is of another history."""
@@ -171,7 +177,7 @@ class LogFile:
         start = known.offset if known is not None and self.has(known) else self.begin
         if start == self.end:
             return False
-        fd = self.disk.open_state(self._paths.log(self.segment), create=False)  # the other one could only append
+        fd = self.disk.open_state(self._path(self.segment), create=False)  # the other one could only append
         try:
             while start < self.end and (data := os.pread(self.fd, min(_CHUNK, self.end - start), start)):
                 self.disk.overwrite(fd, data, start)
@@ -193,7 +199,7 @@ class LogFile:
             if lane_of(segment):
                 section = self._create(segment, self.place(), b"")
             else:
-                os.close(self.disk.create(self._paths.log(segment)))
+                os.close(self.disk.create(self._path(segment)))
                 self.disk.sync_dir(self._paths.events)
                 section = PathSection(segment)
         except OSError as error:
@@ -209,7 +215,7 @@ class LogFile:
             (section,) = [one for one in path if one.name == self.segment]
             earlier = path[: path.index(section)]
             for one in reversed(earlier):
-                fd = os.open(self._paths.log(one.name), os.O_RDONLY | os.O_CLOEXEC)
+                fd = os.open(self._path(one.name), os.O_RDONLY | os.O_CLOEXEC)
                 try:
                     start, data = tail(fd, one.begin, one.end)
                 finally:
@@ -228,7 +234,7 @@ class LogFile:
         line = Header(lane_of(segment), after).line()
         temporary = self._paths.temporary_file(f"{segment}{SUFFIX}")
         self.disk.write_durable(temporary, line + data)
-        self.disk.rename(temporary, self._paths.log(segment))
+        self.disk.rename(temporary, self._path(segment))
         self.disk.sync_dir(self._paths.events)
         return PathSection(segment, len(line))
 
@@ -270,7 +276,7 @@ class LogFile:
 
     def _enter(self, section: PathSection) -> None:
         """Open a file of the log; another thread may still flush the one before, and then that stays open."""
-        before, self.fd = self.fd, self.disk.create(self._paths.log(section.name))
+        before, self.fd = self.fd, self.disk.create(self._path(section.name))
         self.opening += 1
         if before >= 0:
             self._retired.append(before)

@@ -8,17 +8,22 @@ program can set the latter back.
 
 The system reports a lost write only to processes that had the file open by then, and forgets what it could not write.
 So every writer notes how far a flush has succeeded, and a process that opens the log first rewrites what lies behind
-that note. A note that is missing, late or about another file only costs time. Must not know how the log is written.
+that note. A note that is missing, late or about another file only costs time.
+
+Threads share an open file, of which the system reports a lost write once. So they flush one after the other, a flush
+counts for everything that was appended before it began, and after a failed one no caller gets a success. Must not know
+how the log is written.
 """
 
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock  # as threading.Lock, without the rest of that module
 from collections.abc import Iterable
 from contextlib import suppress
 
 from aof._support.hashing import hexdigest
-from aof.core.errors.storage import LogPoisoned
+from aof.core.errors.storage import CommitUnknown, LogPoisoned
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
 from aof.stores.filesystem.log.position import Position
@@ -114,6 +119,50 @@ class Flushed:
         return self._fd
 
 
+class Mark:
+    """How far the log was written: which opening of which file, and up to where in it."""
+
+    __slots__ = ("end", "opening")
+
+    def __init__(self, opening: int = 0, end: int = 0) -> None:
+        self.opening = opening
+        self.end = end
+
+
+class Flushing:
+    """The flushes of one process."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+        self.written = Mark()
+        self.failed = False
+        self.noted = False
+        self._flushed = Mark()
+        self._turn = allocate_lock()
+        self._pid = os.getpid()
+
+    def upto(self, fd: int, mark: Mark) -> None:
+        """Return when everything up to the mark is durable; raises CommitUnknown."""
+        if self._pid != os.getpid():  # another thread may have had its turn when this process was forked
+            self._turn, self._pid = allocate_lock(), os.getpid()
+        with self._turn:
+            if self.failed:
+                raise unknown()
+            if self._flushed.opening == mark.opening and self._flushed.end >= mark.end:
+                return
+            written = self.written
+            self.now(fd)
+            self._flushed = written if written.opening == mark.opening else mark
+
+    def now(self, fd: int) -> None:
+        """Flush an open file; raises CommitUnknown. A flush that failed is never tried again."""
+        try:
+            self.disk.flush(fd)
+        except OSError as error:
+            self.failed, self.noted = True, False
+            raise unknown(error) from error
+
+
 class State:
     """The content of the lock file."""
 
@@ -165,4 +214,13 @@ def poisoned() -> LogPoisoned:
     return LogPoisoned(
         "a flush of the log has failed; what came last may not be durable, and nothing is written until it is verified",
         "run 'aof doctor --fix'",
+    )
+
+
+def unknown(error: OSError | None = None) -> CommitUnknown:
+    """The caller's error when a flush has failed."""
+    why = f" ({error.strerror})" if error is not None else ""
+    return CommitUnknown(
+        f"the log could not be flushed{why}; the change may or may not be durable",
+        "run 'aof doctor', which verifies the log; then look whether the change is there",
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 
 from aof.core.errors.storage import CommitUnknown, LockTimeout
 from aof.stores.filesystem.integrity.guard import LogGuard
@@ -23,12 +24,11 @@ from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.io.system import clearly, failed
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.claims import ROOT, Claims
-from aof.stores.filesystem.log.flushing import Flushing, Mark, unknown
 from aof.stores.filesystem.log.lane_names import NAME_DIGITS, day_of, lane_of, segment_of
 from aof.stores.filesystem.log.layout import Layouts
 from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.log.segment import LogFile
-from aof.stores.filesystem.log.state import STAMP_AT, Flushed, Stamp, State, poisoned
+from aof.stores.filesystem.log.state import STAMP_AT, Flushed, Flushing, Mark, Stamp, State, poisoned, unknown
 
 LOCK = "log"
 Builder = Callable[[int, str], tuple[bytes, int, str]]
@@ -37,41 +37,46 @@ Builder = Callable[[int, str], tuple[bytes, int, str]]
 class Log:
     """The log of one data directory, as one process sees it."""
 
-    def __init__(self, paths: Paths, locks: Locks, disk: Disk, *, durable: bool) -> None:
+    def __init__(
+        self, paths: Paths, locks: Locks, disk: Disk, *, durable: bool, layouts: Layouts | None = None
+    ) -> None:
         self.durable = durable
         self._paths = paths
         self._locks = locks
         self._disk = disk
         self._flushing = Flushing(disk)
-        self._file = LogFile(paths, disk)
+        self._layouts = layouts or Layouts(paths)
+        self.file = LogFile(paths, disk, self._layouts)
         self._flushed = Flushed(paths.flushed, disk)
-        self._guard = LogGuard(paths)
-        self._layouts = Layouts(paths)
-        self._claims = Claims(paths, disk)
+        self._guard = LogGuard(paths, self._layouts)
         self._apart = False
         self._foreign = False
         self._folder = -1
         self._secured = 0
         self._left: tuple[bytes, Stamp] | None = None
 
+    @cached_property
+    def _claims(self) -> Claims:
+        return Claims(self._paths, self._disk)
+
     @property
     def position(self) -> Position:
         """Behind the last whole commit, as of the last look."""
-        return Position(self._file.segment, self._file.end, self._file.seq, self._file.digest)
+        return Position(self.file.segment, self.file.end, self.file.seq, self.file.digest)
 
     @property
     def seq(self) -> int:
         """The number of the last event."""
-        return self._file.seq
+        return self.file.seq
 
     @property
     def replaced(self) -> bool:
         """Whether the log was replaced by another one, and no unit has started over since."""
-        return self._file.replaced
+        return self.file.replaced
 
     @replaced.setter
     def replaced(self, found: bool) -> None:
-        self._file.replaced = found
+        self.file.replaced = found
 
     def owner(self) -> str | None:
         """The lane that this clone appends to: `root`, the name of a lane, or None before it has begun one."""
@@ -86,7 +91,7 @@ class Log:
         `build` is given the number and the hash of the last event and returns the lines, the new number and hash.
         `appended` is called under the lock once they are written.
         """
-        file = self._file
+        file = self.file
         with self._locked() as held:
             state = self._ready(held, today)
             if file.replaced:
@@ -131,11 +136,11 @@ class Log:
     def flush(self, fd: int | None = None, mark: Mark | None = None) -> None:
         """Make a file of the log durable as far as it is written, or up to the mark; a failed flush poisons the log."""
         if fd is None:
-            fd = self._file.borrow()
+            fd = self.file.borrow()
             try:
                 self.flush(fd)
             finally:
-                self._file.give_back(fd)
+                self.file.give_back(fd)
             return
         if not self.durable or fd < 0:
             return
@@ -167,9 +172,9 @@ class Log:
         """Write the lock file again from the files, under a new boot: what a failed flush lost is known by then."""
         with self._locked() as held:
             before, state = self._known(State.read(held.fd)), State(floor=floor)
-            self._file.rescan(state)
-            ours = self._claims.is_ours(before, self._file)
-            state.foreign = not ours if self._file.segment else not self._claims.is_root()
+            self.file.rescan(state)
+            ours = self._claims.is_ours(before, self.file)
+            state.foreign = not ours if self.file.segment else not self._claims.is_root()
             self._put(held, state)
             self._leave(held, foreign=state.foreign)
             # Last, for it may be of the log before: when anything above fails, the next opener still needs the note
@@ -200,8 +205,8 @@ class Log:
                 self._disk.rename(temporary, self._paths.log(segment))
             self._disk.sync_dir(self._paths.events)
             state.poisoned = self._flushing.failed = False
-            self._file.rescan(state)
-            self._secured = self._file.opening
+            self.file.rescan(state)
+            self._secured = self.file.opening
             self._put(held, state)
             self._leave(held, foreign=state.foreign)
 
@@ -221,7 +226,7 @@ class Log:
 
     def close(self) -> None:
         """Close the open files."""
-        self._file.close()
+        self.file.close()
         self._flushed.close()
 
     @contextmanager
@@ -276,47 +281,47 @@ class Log:
 
     def _look(self, held: HeldLock, state: State) -> None:
         as_left = self._guard.as_left(state, self._folder)
-        if as_left and self._file.is_at(state):
+        if as_left and self.file.is_at(state):
             return
         before = self._known(state)
         self._apart = not as_left and self._layouts.tips() > 1
         if not as_left and not self._guard.verify(state):
-            self._file.replaced = True
-        changed = self._file.look(state, moved=not as_left)
-        if not as_left and state.foreign == self._claims.is_ours(before, self._file):
+            self.file.replaced = True
+        changed = self.file.look(state, moved=not as_left)
+        if not as_left and state.foreign == self._claims.is_ours(before, self.file):
             state.foreign, changed = not state.foreign, True
         if changed:
             self._put(held, state)
-        if self.durable and self._secured != self._file.opening:  # of what came before, no flush through it would tell
-            as_left = not self._file.write_again(self._flushed.upto(self._file.inode)) and as_left
-            self._secured = self._file.opening
+        if self.durable and self._secured != self.file.opening:  # of what came before, no flush through it would tell
+            as_left = not self.file.write_again(self._flushed.upto(self.file.inode)) and as_left
+            self._secured = self.file.opening
         # Until a unit starts over, every process finds another log; until somebody merges, each finds several tips.
-        if not as_left and not self._file.replaced and not self._apart:
+        if not as_left and not self.file.replaced and not self._apart:
             self._leave(held, foreign=state.foreign)
 
     def _leave(self, held: HeldLock, *, foreign: bool = False) -> None:
         """Say how the log was left, for the next appender to compare."""
-        if self._file.segment:
+        if self.file.segment:
             with suppress(OSError):  # one that is missing or late only lets the next appender verify
-                stamp = self._guard.stamp(self._folder, self._file.fd, self.position)
+                stamp = self._guard.stamp(self._folder, self.file.fd, self.position)
                 text = stamp.text()
                 self._disk.overwrite(held.fd, text, STAMP_AT)
                 self._left, self._foreign = (text, stamp), foreign
 
     def _roll_over(self, held: HeldLock, state: State, today: str) -> None:
         """The day's first writer closes the old file for good before it begins the new one."""
-        if self.durable and self._file.segment:
+        if self.durable and self.file.segment:
             try:
-                self._flushing.now(self._file.fd)
+                self._flushing.now(self.file.fd)
             except CommitUnknown as error:  # others wait for that flush; who begins the day has changed nothing yet
                 self._note_failure(held, state)
                 raise poisoned() from error
-        if not self._file.segment and not self._claims.is_root():
+        if not self.file.segment and not self._claims.is_root():
             with suppress(OSError):  # then the root lane is another's from tomorrow on
-                self._claims.note("", self._file.digest)
-        self._file.begin_day(today)
-        self._secured = self._file.opening
-        state.segment = self._file.segment
+                self._claims.note("", self.file.digest)
+        self.file.begin_day(today)
+        self._secured = self.file.opening
+        state.segment = self.file.segment
         self._put(held, state)
 
     def _begin_lane(self, held: HeldLock, state: State, today: str, commit: tuple[bytes, int, str]) -> None:
@@ -325,12 +330,12 @@ class Log:
         segment = segment_of(
             max(today, day_of(state.segment)), chain.digest_of(data[: data.find(b"\n") + 1])[:NAME_DIGITS]
         )
-        if self.durable and self._file.segment:
-            self._flushing.now(self._file.fd)
+        if self.durable and self.file.segment:
+            self._flushing.now(self.file.fd)
         try:
             format_version.require_lanes(self._paths, self._disk)
             self._claims.note(lane_of(segment), digest)
-            self._file.begin_lane(segment, data, seq, digest)
+            self.file.begin_lane(segment, data, seq, digest)
         except OSError as error:
             if not os.path.lexists(self._paths.log(segment)):
                 raise failed(error, "begin a lane of the log") from error
@@ -338,7 +343,7 @@ class Log:
             with suppress(OSError):  # it is there, and nobody can tell whether it stays
                 self._note_failure(held, state)
             raise unknown(error) from error
-        self._secured = self._file.opening
+        self._secured = self.file.opening
         state.segment, state.foreign = segment, False
         with suppress(OSError):  # who looks next finds the lane
             self._put(held, state)

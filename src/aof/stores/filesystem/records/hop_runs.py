@@ -5,6 +5,7 @@ Must not know what a workflow is, beyond that each hop has runs of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -73,12 +74,13 @@ def documents(changes: HopChanges) -> dict[str, bytes]:
     return written
 
 
-def write(files: TaskFiles, task_id: str, changes: HopChanges) -> None:
-    """Make room where a run begins, and write what there is."""
+def write(files: TaskFiles, task_id: str, changes: HopChanges, documents: Mapping[str, bytes]) -> None:
+    """Make room where a run begins, and write those of these files that are of hops."""
     for hop, change in changes.items():
         if change.begins:
             files.make_way(f"{task_id}/hops")
             files.begin_run(f"{task_id}/hops/{hop}", change.earlier)
-    for name, data in documents(changes).items():
-        _, hop, base = name.split("/")
-        files.write_run(f"{task_id}/hops/{hop}", base, data, new=changes[hop].begins or base == "run_result.json")
+    for name, data in documents.items():
+        if name.startswith("hops/"):
+            _, hop, base = name.split("/")
+            files.write_run(f"{task_id}/hops/{hop}", base, data, new=changes[hop].begins or base == "run_result.json")

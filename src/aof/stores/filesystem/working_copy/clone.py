@@ -9,7 +9,6 @@ about leases.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 import msgspec
 
@@ -18,6 +17,7 @@ from aof.core.model.run import Heartbeat, Run
 from aof.core.model.times import iso, millis
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.locks import Locks
+from aof.stores.filesystem.log.claims import Claims
 from aof.stores.filesystem.log.lane_names import LaneNames
 from aof.stores.filesystem.working_copy.files import TaskFiles
 
@@ -27,12 +27,12 @@ _TOKEN_BYTES = 8
 
 
 class Clone:
-    """One clone, as one process sees it; `is_root` says whether it is the one that began the history."""
+    """One clone, as one process sees it."""
 
-    def __init__(self, locks: Locks, disk: Disk, is_root: Callable[[], bool], lanes: LaneNames, away_ms: int) -> None:
+    def __init__(self, locks: Locks, disk: Disk, claims: Claims, lanes: LaneNames, away_ms: int) -> None:
         self._locks = locks
         self._disk = disk
-        self._is_root = is_root
+        self._claims = claims
         self._lanes = lanes
         self._away_ms = away_ms
         self._token = ""
@@ -42,6 +42,10 @@ class Clone:
         if self._is_root():
             return Numbers(alone=not self._lanes.several())
         return Numbers(self.token())
+
+    def _is_root(self) -> bool:
+        """Whether it is the one that began the history, or is about to."""
+        return self._lanes.none() or self._claims.is_root()
 
     def token(self) -> str:
         """The clone's own random name; made when it is first needed."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from contextlib import suppress
+from functools import cached_property
 from typing import TypeVar
 
 import msgspec
@@ -38,7 +39,11 @@ class TaskFiles:
     def __init__(self, paths: Paths, disk: Disk) -> None:
         self._paths = paths
         self._disk = disk
-        self.lanes = LaneBytes(paths)
+
+    @cached_property
+    def lanes(self) -> LaneBytes:
+        """Which bytes any clone's AOF has written."""
+        return LaneBytes(self._paths)
 
     def present(self, task_id: str) -> list[str]:
         """The folders that hold a file of this name; there should be one."""
@@ -71,7 +76,7 @@ class TaskFiles:
         self._disk.replace(temporary, here, mode)
         if old != new:
             self._disk.rename(here, target)
-            self.move_folder(self._paths.files(old, task_id), self._paths.files(new, task_id))
+            self.move_folder(here.removesuffix(".md"), target.removesuffix(".md"))  # the task's own files
         return True
 
     def gather(self, task_id: str, target: str) -> None:
@@ -88,7 +93,7 @@ class TaskFiles:
 
     def write_run(self, task_id: str, name: str, data: bytes, *, new: bool = False) -> None:
         """Write one of the current run's files; `new` when there surely is none of this name."""
-        folder = self._paths.run(task_id)
+        folder = f"{self._paths.runs}/{task_id}"
         temporary = self._paths.temporary_file(f"{task_id.replace('/', '.')}.{name}")
         self._disk.write_new(temporary, data)
         put = self._disk.rename if new else self._disk.replace
@@ -100,7 +105,7 @@ class TaskFiles:
 
     def make_way(self, place: str) -> None:
         """Make the folder of a task's or a hop's runs, with all that are above it."""
-        folder = self._paths.run(place.partition("/")[0])
+        folder = f"{self._paths.runs}/{place.partition('/')[0]}"
         self._make(folder)
         for part in place.split("/")[1:]:
             folder = f"{folder}/{part}"
@@ -111,7 +116,7 @@ class TaskFiles:
 
         What another history left in the place of the new run's files is kept beside, and never taken for its own.
         """
-        folder = self._paths.run(task_id)
+        folder = f"{self._paths.runs}/{task_id}"
         if not earlier:
             try:
                 self._disk.make_dir(folder)

@@ -74,7 +74,12 @@ def complete(root: str, disk: Disk) -> bool:
 def _content(root: str, name: str) -> bytes | None:
     """The file's content; a link is refused when somebody writes, and counts as empty before."""
     path = f"{root}/{name}"
-    return b"" if is_link(path) else read(path)
+    try:
+        return read(path)
+    except OSError:
+        if is_link(path):
+            return b""
+        raise
 
 
 def _text(lines: Sequence[str]) -> bytes:
