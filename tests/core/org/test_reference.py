@@ -13,7 +13,7 @@ from aof.core.org.rights import KINDS_BY_NAME
 from aof.stores.filesystem.records.org_chart import OrgFile
 from tests.support.repository import ROOT
 
-_SOURCES = ("validation", "../../validation/shape", "values", "references")
+_SOURCES = ("validation", "../../validation/shape", "references")
 REFERENCE = (ROOT / "docs" / "reference" / "org-chart.md").read_text()
 HOWTO = (ROOT / "docs" / "howto" / "route-tasks.md").read_text()
 
