@@ -5,7 +5,9 @@ const dialog = document.getElementById("dialog");
 const toasts = document.getElementById("toasts");
 
 export function start() {
-  document.addEventListener("htmx:after:swap", () => {
+  document.addEventListener("htmx:after:swap", (event) => {
+    const { target } = event.detail.ctx;
+    if (!dialog.contains(typeof target === "string" ? document.querySelector(target) : target)) return;
     if (dialog.childElementCount && !dialog.open) dialog.showModal();
     const first = dialog.querySelector("[role=alert], [autofocus], textarea, input:not([type=hidden]), select, button");
     if (dialog.open && !dialog.contains(document.activeElement)) first?.focus();
@@ -19,6 +21,7 @@ export function start() {
       form.querySelector("[id$=-problem]")?.replaceChildren();
     }
     dialog.dataset.done = "yes";
+    dialog.replaceChildren(); // the event "close" comes later, and what is swapped meanwhile must not open it again
     if (dialog.open) dialog.close();
     toast({ text });
     if (warning) toast({ text: warning });
@@ -37,7 +40,7 @@ export function start() {
     if (event.target === dialog && !dialog.querySelector("form[data-dirty]")) dialog.close();
   });
   dialog.addEventListener("close", () => {
-    dialog.replaceChildren();
+    if (!dialog.open) dialog.replaceChildren();
     document.dispatchEvent(new CustomEvent("aof:closed", { detail: { done: dialog.dataset.done === "yes" } }));
     delete dialog.dataset.done;
   });
