@@ -28,6 +28,10 @@ export function start() {
     now();
   });
   document.addEventListener("htmx:before:swap", keepTyped);
+  document.addEventListener("htmx:before:swap", () => {
+    // Dragging the corner of a field sets a style, which htmx would copy to the new one against the page's policy.
+    for (const one of dialog.querySelectorAll("[style]")) one.removeAttribute("style");
+  });
   document.addEventListener("htmx:error", (event) => refused(
     event.target.closest?.("form.act"), "This could not be sent. What you typed is still here.",
   ));
