@@ -9,6 +9,8 @@ from tests.e2e.browser.conftest import Visitor
 from tests.e2e.browser.person import Person
 from tests.e2e.browser.served import Served
 
+_RESIZE = "one => { one.style.height = '300px'; }"  # as its handle does
+
 
 def _edit(person: Person, page: Page, task: str) -> None:
     person.open(f"/tasks/{task}", page)
@@ -30,6 +32,7 @@ def test_of_two_editors_the_second_sees_both_texts_and_may_still_save(
     page.locator("#dialog button[type=submit]").click()
     expect(page.locator("#dialog")).to_be_hidden()
 
+    there.get_by_label("Description").evaluate(_RESIZE)
     there.get_by_label("Description").fill("What the second one wrote")
     there.locator("#dialog button[type=submit]").click()
     expect(there.locator("#dialog .conflict")).to_be_visible()
@@ -80,3 +83,16 @@ def test_a_comment_is_never_a_conflict(person: Person, page: Page, served: Serve
     expect(page.locator("#comment-text")).to_have_value("from the page")
     page.get_by_role("button", name="Comment", exact=True).click()
     expect(page.locator("#comments")).to_contain_text("from the page")
+
+
+def test_a_field_that_was_made_larger_stays_so_while_the_page_changes(
+    person: Person, page: Page, served: Served
+) -> None:
+    task = scenes.waiting(served, "Room to write")
+    person.open(f"/tasks/{task}", page)
+    field = page.locator("#comment-text")
+    field.evaluate(_RESIZE)
+    with served.fabric("bob") as fabric:
+        fabric.comment(task, text="from elsewhere")
+    expect(page.locator("#comments")).to_contain_text("from elsewhere")
+    assert field.evaluate("one => one.offsetHeight") == 300

@@ -83,6 +83,26 @@ def test_a_dialog_stays_as_it_is_while_the_board_changes_under_it(person: Person
     expect(title).to_be_focused()
 
 
+def test_a_dialog_that_was_closed_is_not_opened_again_by_a_change_of_the_page(
+    person: Person, page: Page, served: Served
+) -> None:
+    person.open(f"/tasks/{scenes.waiting(served, 'Closed for good')}", page)
+    dialog = page.locator("#dialog")
+    for closing in ("dialog.close()", "form.dispatchEvent(new CustomEvent('aof:done', done))"):
+        page.locator(".actions [data-action=edit]").click()
+        expect(dialog.locator("form")).to_be_visible()
+        page.evaluate(f"""() => {{
+          const dialog = document.getElementById("dialog"), form = dialog.querySelector("form");
+          const done = {{ bubbles: true, detail: {{ text: "done" }} }};
+          {closing};
+          for (const target of ["#view", ...({closing!r}.includes("done") ? [dialog] : [])]) {{
+            document.dispatchEvent(new CustomEvent("htmx:after:swap", {{ detail: {{ ctx: {{ target }} }} }}));
+          }}
+        }}""")
+        expect(dialog).to_be_hidden()
+        expect(dialog.locator("form")).to_have_count(0)
+
+
 def test_the_page_survives_a_service_that_is_killed_and_started_again(alone: Served, visitor: Visitor) -> None:
     person = visitor(alone)
     person.watch.forgive("net::ERR_")

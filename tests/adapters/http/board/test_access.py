@@ -168,7 +168,7 @@ def test_rights_are_those_of_the_token(visitor: Visitor, root: str, fabric: Fabr
     task_id, reader = fabric.create("Paint it").task_id, visitor()
     reader.login(serve.create_token(root, "ada", None, scope="read").token)
     assert 'data-action="cancel"' not in reader.get(f"/tasks/{task_id}").text
-    answer = reader.send(f"/tasks/{task_id}/do/cancel")
+    answer = reader.send(f"/tasks/{task_id}/do/cancel", rev=1)
     assert answer.status_code == 403
     assert "scope" in answer.text
     assert fabric.get(task_id).status == "ready"

@@ -219,3 +219,23 @@ def test_whoever_judges_work_sees_what_was_reported(browser: Browser, fabric: Fa
         text = browser.get(path).text
         assert "The lamp <strong>burns</strong>" in text
     assert "lamp.md" in browser.get(f"/tasks/{task_id}").text
+
+
+@pytest.mark.parametrize("rev", [{}, {"rev": ""}, {"rev": "abc"}, {"rev": "-1"}, {"rev": "9" * 30}])
+def test_a_form_that_does_not_say_for_which_version_it_is_changes_nothing(
+    browser: Browser, fabric: Fabric, rev: dict[str, str]
+) -> None:
+    task_id = _review(fabric)
+    answer = browser.send(f"/tasks/{task_id}/do/approve", **rev)
+    assert answer.status_code == 400
+    assert "for which version" in answer.text
+    assert browser.send("/bulk/cancel", id=task_id, **rev).status_code == 400
+    assert fabric.get(task_id).status == "review"
+
+
+def test_what_cannot_be_done_now_is_said_before_a_form_is_filled_in(browser: Browser, fabric: Fabric) -> None:
+    task_id = fabric.create("One").task_id
+    answer = browser.get(f"/tasks/{task_id}/do/approve", **{"HX-Target": "dialog#dialog"})
+    assert answer.status_code == 422
+    assert f"Approve is not possible while {task_id} is ready" in unescape(answer.text)
+    assert "<textarea" not in answer.text

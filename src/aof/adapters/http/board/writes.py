@@ -26,7 +26,8 @@ from aof.adapters.http.board.offers import moves, offered
 from aof.adapters.http.board.rendering import HEADERS, render
 from aof.adapters.http.guard import CALLER
 from aof.app.operations.catalogue import BY_NAME as OPERATIONS
-from aof.core.errors.base import AofError, NotFound
+from aof.core.errors.base import AofError, InvalidInput, NotFound, Refused
+from aof.core.errors.org import NotAllowed
 from aof.core.errors.tasks import RevisionConflict
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -36,6 +37,7 @@ _JUDGED = ("approve", "reject")  # their dialogs say what was reported
 _MOST_AT_ONCE = 500
 _SINGLE = "action.html"
 _LONGEST = 1_000_000
+_DIGITS = 17  # of a revision
 
 
 def routes(
@@ -78,6 +80,8 @@ class Writes:
         def answered() -> Response:
             task: Shown = ask("show", task_id=task_id) if task_id is not None else {}
             if form is None:
+                if task and action.name not in offered(task, ask):
+                    raise _impossible(action, task, ask)
                 return self._dialog(request, action, task, _initial(action, task, request))
             values = {field.name: str(form.get(field.name, "")) for field in action.fields}
             was = {field.name: str(form.get(f"was.{field.name}", field.value(task))) for field in action.fields}
@@ -178,9 +182,8 @@ class Writes:
             if form is None:
                 planned = ask("bulk", **given, dry_run=True)
                 return render("bulk.html", **frame, **own, report=planned, problem=None)
-            revs = {str(name): int(str(rev)) for name, rev in _pairs(form)}
             try:
-                report = ask("bulk", **given, expect_revs=revs, key=str(form.get("key", "")) or None)
+                report = ask("bulk", **given, expect_revs=_revisions(form, ids), key=str(form.get("key", "")) or None)
             except AofError as error:
                 status = STATUS_BY_CODE.get(error.code, STATUS_BY_KIND[error.kind])
                 problem = {"code": error.code, "message": error.message, "hint": error.hint}
@@ -216,10 +219,25 @@ def _initial(action: PageAction, task: Shown, request: Request) -> Values:
     return {field.name: chosen.get(field.name, field.value(task))[:_LONGEST] for field in action.fields}
 
 
-def _pairs(form: FormData) -> list[tuple[str, str]]:
-    """The revisions that were shown, as `rev=ID=N`."""
-    pairs = [str(one).rpartition("=")[::2] for one in form.getlist("rev")]
-    return [(name, rev) for name, rev in pairs if rev.isascii() and rev.isdigit() and len(rev) < len("1" * 18)]
+def _revisions(form: FormData, ids: list[str]) -> dict[str, int]:
+    """The revisions that were shown, as `rev=ID=N`; each task has one."""
+    pairs = (str(one).rpartition("=")[::2] for one in form.getlist("rev"))
+    found = {name: int(rev) for name, rev in pairs if _is_revision(rev)}
+    if set(ids) - set(found):
+        raise InvalidInput("this form does not say for which versions it is", "choose the tasks on the board again")
+    return found
+
+
+def _is_revision(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS
+
+
+def _impossible(action: PageAction, task: Shown, ask: Asker) -> Refused:
+    """Why no form is shown: it would only be refused."""
+    if not ask.may(action.operation):
+        return NotAllowed(f"your token does not allow you to {action.operation}", "sign in with one that does")
+    message = f"{action.label} is not possible while {task['id']} is {task['status']}"
+    return Refused(message, "open the task to see what can be done with it")
 
 
 def _arguments(action: PageAction, task: Shown, values: Values, was: Values, form: FormData) -> dict[str, Any]:
@@ -229,7 +247,9 @@ def _arguments(action: PageAction, task: Shown, values: Values, was: Values, for
         given["task_id"] = task["id"]
     known = {field.name for field in msgspec.structs.fields(OPERATIONS[action.operation].parameters)}
     rev, key = str(form.get("rev", "")), str(form.get("key", ""))
-    if action.checks and "expect_rev" in known and rev.isascii() and rev.isdigit() and len(rev) < len("1" * 18):
+    if action.checks and "expect_rev" in known:
+        if not _is_revision(rev):
+            raise InvalidInput("this form does not say for which version it is", "reload the page and send it again")
         given["expect_rev"] = int(rev)
     if key and "key" in known:
         given["key"] = f"page-{key[:40]}"

@@ -5,7 +5,9 @@ const dialog = document.getElementById("dialog");
 const toasts = document.getElementById("toasts");
 
 export function start() {
-  document.addEventListener("htmx:after:swap", () => {
+  document.addEventListener("htmx:after:swap", (event) => {
+    const { target } = event.detail.ctx;
+    if (!dialog.contains(typeof target === "string" ? document.querySelector(target) : target)) return;
     if (dialog.childElementCount && !dialog.open) dialog.showModal();
     const first = dialog.querySelector("[role=alert], [autofocus], textarea, input:not([type=hidden]), select, button");
     if (dialog.open && !dialog.contains(document.activeElement)) first?.focus();
@@ -19,12 +21,17 @@ export function start() {
       form.querySelector("[id$=-problem]")?.replaceChildren();
     }
     dialog.dataset.done = "yes";
+    dialog.replaceChildren(); // the event "close" comes later, and what is swapped meanwhile must not open it again
     if (dialog.open) dialog.close();
     toast({ text });
     if (warning) toast({ text: warning });
     now();
   });
   document.addEventListener("htmx:before:swap", keepTyped);
+  document.addEventListener("htmx:before:swap", () => {
+    // Dragging the corner of a field sets a style, which htmx would copy to the new one against the page's policy.
+    for (const one of dialog.querySelectorAll("[style]")) one.removeAttribute("style");
+  });
   document.addEventListener("htmx:error", (event) => refused(
     event.target.closest?.("form.act"), "This could not be sent. What you typed is still here.",
   ));
@@ -37,7 +44,7 @@ export function start() {
     if (event.target === dialog && !dialog.querySelector("form[data-dirty]")) dialog.close();
   });
   dialog.addEventListener("close", () => {
-    dialog.replaceChildren();
+    if (!dialog.open) dialog.replaceChildren();
     document.dispatchEvent(new CustomEvent("aof:closed", { detail: { done: dialog.dataset.done === "yes" } }));
     delete dialog.dataset.done;
   });
