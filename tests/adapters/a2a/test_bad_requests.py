@@ -53,6 +53,13 @@ def message(part: str, more: str = "", asked: str = "{}") -> str:
     [
         pytest.param(call("SendMessage", message('{"data": Infinity}')), -32005, id="a number that JSON has not"),
         pytest.param(call("SendMessage", message('{"text": "x"}', ', "metadata": {"a": NaN}')), -32602, id="metadata"),
+        pytest.param(
+            call("SendMessage", message('{"text": "x"}', ', "metadata": {"aof": {"tags": "abc"}}')), -32602, id="tags"
+        ),
+        pytest.param(
+            call("SendMessage", message('{"text": "x"}', ', "metadata": {"aof": {"tags": 1.5}}')), -32602, id="no tags"
+        ),
+        pytest.param(call("GetTask", '"\\ud800"'), -32603, id="half a character for all"),
         pytest.param(call("SendMessage", message('{"data": ' + "[" * 900 + "]" * 900 + "}")), -32602, id="nested"),
         pytest.param(call("SendMessage", message('{"text": "\\ud800"}')), -32602, id="half a character"),
         pytest.param(call("SendMessage", '{"message": "x"}'), -32602, id="a text for an object"),
