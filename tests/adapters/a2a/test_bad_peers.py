@@ -99,6 +99,25 @@ def test_a_message_in_answer_to_ours_does_not_complete_a_task_that_the_peer_has_
     assert "All done, trust me." in told
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"id": "\x00\x1b[2J"}, {"id": "x" * 5_000}, {"id": 7}, {"status": {"state": 2**70}}, {"history": [{"\ud800": 1}]}],
+    ids=["control characters", "too long", "a number", "too large a state", "half a character"],
+)
+def test_a_task_that_cannot_be_one_is_no_answer(fabric: Fabric, wrong: Answer) -> None:
+    with serving(ScriptedPeer("completed")) as peer:
+        says(peer, "SendMessage", {"task": peer.task("submitted") | wrong})
+        assert end(fabric, peer) == ("peer_unreachable", "lost")
+
+
+def test_a_context_that_cannot_be_kept_leaves_ours_in_place(fabric: Fabric) -> None:
+    with serving(ScriptedPeer("completed")) as peer:
+        says(peer, "SendMessage", {"task": peer.task("submitted") | {"contextId": "\x00"}})
+        task_id = fabric.create("Keep it").task_id
+        assert run_at(fabric, task_id, peer.address).status == "review"
+        assert portable(fabric, task_id)["remoteContextId"] == peer.messages()[0]["contextId"]
+
+
 def test_an_answer_about_another_task_than_ours_is_none(fabric: Fabric) -> None:
     with serving(ScriptedPeer("input_required")) as peer:
         other = peer.task("completed") | {"id": "another"}

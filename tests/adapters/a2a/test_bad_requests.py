@@ -53,6 +53,12 @@ def message(part: str, more: str = "", asked: str = "{}") -> str:
     [
         pytest.param(call("SendMessage", message('{"data": Infinity}')), -32005, id="a number that JSON has not"),
         pytest.param(call("SendMessage", message('{"text": "x"}', ', "metadata": {"a": NaN}')), -32602, id="metadata"),
+        pytest.param(
+            call("SendMessage", message('{"text": "x"}', ', "metadata": {"aof": {"tags": "abc"}}')), -32602, id="tags"
+        ),
+        pytest.param(
+            call("SendMessage", message('{"text": "x"}', ', "metadata": {"aof": {"tags": 1.5}}')), -32602, id="no tags"
+        ),
         pytest.param(call("SendMessage", message('{"data": ' + "[" * 900 + "]" * 900 + "}")), -32602, id="nested"),
         pytest.param(call("SendMessage", message('{"text": "\\ud800"}')), -32602, id="half a character"),
         pytest.param(call("SendMessage", '{"message": "x"}'), -32602, id="a text for an object"),
@@ -93,7 +99,12 @@ def test_a_fault_is_recorded_and_the_peer_learns_only_where(
 
 def test_what_the_library_itself_did_not_foresee_is_recorded(caplog: pytest.LogCaptureFixture) -> None:
     handler = FaultHandler()
-    for error, text in ((KeyError("unforeseen"), "Unhandled exception"), (ValueError("read"), "Failed to parse")):
+    wrong = UnicodeEncodeError("utf-8", "read", 0, 1, "half a character")
+    for error, text in (
+        (KeyError("unforeseen"), "Unhandled exception"),
+        (wrong, "Unhandled exception"),
+        (ValueError("read"), "Failed to parse"),
+    ):
         told = logging.LogRecord("a2a", logging.ERROR, "", 0, text, (), (type(error), error, None))
         handler.emit(told)
     assert "unforeseen" in caplog.text

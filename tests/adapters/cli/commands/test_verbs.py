@@ -76,6 +76,13 @@ def test_the_log_tells_what_happened(aof: Aof) -> None:
     assert aof("log", "--type", "task.queued", "--json").data["events"][0]["type"] == "task.queued"
 
 
+def test_an_event_of_no_task_stands_in_the_same_columns(aof: Aof) -> None:
+    aof("create", "first")
+    aof("job", "add", "nightly", "--cron", "@daily", "--title", "Check")
+    of_task, *_, of_job = aof("log").out.splitlines()
+    assert of_task.index("task.created") == of_job.index("document.job")
+
+
 def test_a_dependency_is_added_and_removed(aof: Aof) -> None:
     first = aof("create", "first", "--json").data["taskId"]
     aof("create", "second")

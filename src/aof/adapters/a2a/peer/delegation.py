@@ -45,17 +45,24 @@ from aof.core.evolve.work_log import description
 
 _FAILED: Final = frozenset({"failed", "canceled", "rejected"})
 _TROUBLE: Final = (
-    A2AError, httpx.HTTPError, httpx.InvalidURL, json_format.Error, ValueError, TypeError, KeyError, AttributeError,
-    RecursionError,
+    A2AError, httpx.HTTPError, httpx.InvalidURL, json_format.Error, ValueError, TypeError, LookupError, AttributeError,
+    ArithmeticError, RuntimeError, SystemError,
 )  # fmt: skip
+"""Whatever an answer that makes no sense causes in the libraries that read it."""
 _SHORTEST, _LONGEST = 0.2, 5.0  # seconds between two looks
 _LAST_MOMENT: Final = 4.0  # seconds: a worker that was asked to end has five
+_NAME: Final = 1_000  # characters of an ID that the peer gives
 _GO_ON: Final = "Please go on."
 _Answer = TypeVar("_Answer")
 
 
 class Silence(Exception):
     """The peer gave no usable answer for longer than our patience."""
+
+
+def _is_name(text: str) -> bool:
+    """Whether it can be an ID of the peer that we keep."""
+    return 0 < len(text) <= _NAME and text.isprintable()
 
 
 class Delegation:
@@ -156,7 +163,8 @@ class Delegation:
         except _TROUBLE:
             return None
         wanted = self._remote.message_id
-        return next((one for one in listed.tasks if any(said.message_id == wanted for said in one.history)), None)
+        found = (one for one in listed.tasks if any(said.message_id == wanted for said in one.history))
+        return next((one for one in found if _is_name(one.id)), None)
 
     async def _answered(self) -> None:
         """Tell the peer what was added to the description since it asked."""
@@ -190,14 +198,14 @@ class Delegation:
         async for answer in self._peer.client.send_message(request):
             if answer.HasField("message") and says_something(answer.message):
                 return answer
-            if answer.task.id and answer.task.id == (asked or answer.task.id):
+            if _is_name(answer.task.id) and answer.task.id == (asked or answer.task.id):
                 return answer
         raise ValueError("the peer answered without the task")
 
     def _is_remote(self, task: PeerTask) -> None:
         """Store whose task it is, before the answer is acted upon."""
         word = states.word_of(task.status.state)
-        context = task.context_id or self._remote.remote_context_id
+        context = task.context_id if _is_name(task.context_id) else self._remote.remote_context_id
         self._keep(remote_task_id=task.id, remote_context_id=context, remote_status=word)
 
     async def _followed(self) -> None:

@@ -177,4 +177,6 @@ def _wishes(message: Message) -> dict[str, Any]:
         raise InvalidParamsError("the metadata has numbers that JSON has not") from None
     if not isinstance(given, dict) or set(given) - set(_WISHES):
         raise InvalidParamsError(f"the metadata 'aof' may have the keys {', '.join(_WISHES)}")
+    if not isinstance(given.get("tags", []), list):
+        raise InvalidParamsError("the tags of the metadata 'aof' must be a list")
     return given

@@ -21,7 +21,7 @@ class FaultHandler(logging.Handler):
     def emit(self, told: logging.LogRecord) -> None:
         """Look at one line of the library."""
         error = told.exc_info[1] if told.exc_info else None
-        refused = isinstance(error, (A2AError, RecursionError)) or str(told.msg).startswith(_PARSING)
+        refused = isinstance(error, (A2AError, RecursionError, UnicodeError)) or str(told.msg).startswith(_PARSING)
         if isinstance(error, Exception) and not refused:
             record("an A2A request", error)
 

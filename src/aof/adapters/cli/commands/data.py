@@ -23,6 +23,7 @@ from aof.core.model.times import millis
 
 _NEEDS_DOCTOR = 5
 _SHORT, _ROOMY, _NARROW = len("TASK-2026-"), 100, 60
+_WIDTH = len("TASK-2026-02-21-001")
 
 
 def log(context: Context, values: dict[str, Any]) -> Answer:
@@ -126,15 +127,18 @@ def event_line(screen: Screen, event: Event, now: int) -> None:
     who = f"{event.actor} for {event.agent}" if event.agent else event.actor
     who = f"{who} (by {event.called_by})" if event.called_by else who
     when = ago(millis(event.timestamp), now)
-    short = event.type.removeprefix("task.")
+    short, task = event.type.removeprefix("task."), event.task_id or "-"
     if screen.compact:
-        screen.say(f"{event.seq} {event.task_id} {short} {who} {said}", cut_off=False)
+        screen.say(f"{event.seq} {task} {short} {who} {said}", cut_off=False)
     elif 0 < screen.width < _NARROW:
-        screen.say((f"{event.seq} {when} ", "dim"), f"{event.task_id[_SHORT:]} {short} {who} {said}")
+        screen.say((f"{event.seq} {when} ", "dim"), f"{event.task_id[_SHORT:] or '-'} {short} {who} {said}")
     elif screen.width in range(_NARROW, _ROOMY):  # what is left of the ID still names the task
-        screen.say((f"{event.seq:>6}  {when:<8}  ", "dim"), f"{event.task_id[_SHORT:]}  {short:<17}  {who}  {said}")
+        screen.say(
+            (f"{event.seq:>6}  {when:<8}  ", "dim"),
+            f"{event.task_id[_SHORT:] or '-':<{_WIDTH - _SHORT}}  {short:<17}  {who}  {said}",
+        )
     else:
-        screen.say((f"{event.seq:>6}  {when:<8}  ", "dim"), f"{event.task_id}  {event.type:<22}  {who}  {said}")
+        screen.say((f"{event.seq:>6}  {when:<8}  ", "dim"), f"{task:<{_WIDTH}}  {event.type:<22}  {who}  {said}")
 
 
 def recover(context: Context, _values: dict[str, Any]) -> Answer:
