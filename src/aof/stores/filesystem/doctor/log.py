@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from aof.core.errors.base import AofError
-from aof.core.errors.storage import LogDamaged
+from aof.core.errors.storage import LaneRefused, LogDamaged
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, is_remark
 from aof.core.model.task import Task
@@ -53,7 +53,7 @@ def check(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Folded
                     told.code,
                     where,
                     _with_what_is_left(store, told),
-                    told.hint if told.code != damage.code else _FROM_BACKUP,
+                    told.hint if told.code != damage.code or isinstance(told, LaneRefused) else _FROM_BACKUP,
                 )
             )
         )

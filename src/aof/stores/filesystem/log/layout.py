@@ -95,12 +95,12 @@ class Layout:
                 raise lanes.refused(segment.name, f"says that it begins the log, and names {after.file}")
         elif not self.has(after):
             what = f"builds on event {after.seq} in {after.file}, which is not there: it may be of another repository"
-            raise lanes.refused(segment.name, what)
+            raise lanes.refused(segment.name, what, after.file)
         elif lane_names.is_merge(after.segment) and after.offset != self.segments[after.segment].size:
             raise lanes.refused(segment.name, f"builds on a place inside {after.file}, which was written as a whole")
         for head in segment.heads:
             if not self.has(head):
-                raise lanes.refused(segment.name, f"merges an event in {head.file} that is not there")
+                raise lanes.refused(segment.name, f"merges an event in {head.file} that is not there", head.file)
 
     def has(self, place: LogPlace) -> bool:
         """Whether the event that the place names ends there."""
@@ -253,7 +253,7 @@ def segments(paths: Paths) -> list[str]:
         for entry in entries:
             stem = entry.name.removesuffix(lane_names.SUFFIX)
             if stem != entry.name and lane_names.is_segment(stem):
-                if not entry.is_file():
+                if not entry.is_file(follow_symlinks=False):
                     hint = "put the file back, or move what lies there away; nothing was changed"
                     raise LogDamaged(f"events/{entry.name} is not a file", hint, day=stem)
                 found.append(stem)
