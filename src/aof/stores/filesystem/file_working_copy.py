@@ -176,7 +176,12 @@ class FileWorkingCopy:
         return self._store.paths.events, tuple(folders)
 
     def verified(self, most: int | None = None) -> int:
-        """How far the log's chain of hashes holds."""
+        """How far the log's chain of hashes holds; without a bound, every lane beside the path is proven too."""
+        layout = self._store.reader.layout() if most is None else None
+        if layout is not None:
+            from aof.stores.filesystem.merge.proof import prove_lanes  # only where several clones have written
+
+            prove_lanes(self._store.paths, layout)
         return self._verification.go_on(most)
 
     def log_end(self) -> object:

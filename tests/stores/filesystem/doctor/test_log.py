@@ -187,9 +187,11 @@ def test_the_log_is_not_read_once_more_for_every_task_that_something_is_wrong_wi
 
 
 @pytest.mark.parametrize(
-    "make", [os.mkdir, os.mkfifo, lambda path: os.symlink("nowhere", path)], ids=["dir", "pipe", "link"]
+    "make",
+    [os.mkdir, os.mkfifo, lambda path: os.symlink("nowhere", path), lambda path: os.symlink("../aof.toml", path)],
+    ids=["dir", "pipe", "link", "link to a file"],
 )
-@pytest.mark.parametrize("day", ["2026-03-02", "2099-01-01"])
+@pytest.mark.parametrize("day", ["2026-03-02", "2099-01-01", "2026-03-02.0123456789ab"])
 def test_what_is_no_file_in_the_place_of_a_log_is_told_and_nobody_hangs_on_it(
     desk: Desk, make: Callable[[str], None], day: str
 ) -> None:

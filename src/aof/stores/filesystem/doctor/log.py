@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from aof.core.errors.base import AofError
-from aof.core.errors.storage import LogDamaged
+from aof.core.errors.storage import LaneRefused, LogDamaged
 from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Draft, is_remark
 from aof.core.model.task import Task
@@ -20,6 +20,7 @@ from aof.stores.filesystem.io.read import Seen, read, seen
 from aof.stores.filesystem.loaded_task import Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.position import Position
+from aof.stores.filesystem.merge.proof import prove_lanes
 from aof.stores.filesystem.recovery import journal
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy import markdown
@@ -32,6 +33,8 @@ _FROM_BACKUP = (
     "and 'aof doctor --fix' puts what the tasks' files say into the log again"
 )
 
+_LANE_BACK = "restore the file from git, or get it from the clone that wrote it; tasks and history are as they were"
+
 
 def check(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Folded] | None]:
     """Verify number, place and hash of every event, and fold them all; None where the log cannot be relied on."""
@@ -39,6 +42,7 @@ def check(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Folded
     folded: dict[str, Folded] | None = None
     try:
         folded = _folded(store)
+        found += _beside(store)
     except LogDamaged as damage:
         told = line_endings.explained(store.paths, _first_wrong(store) or damage)
         day = told.details.get("day")
@@ -49,7 +53,7 @@ def check(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Folded
                     told.code,
                     where,
                     _with_what_is_left(store, told),
-                    told.hint if told.code != damage.code else _FROM_BACKUP,
+                    told.hint if told.code != damage.code or isinstance(told, LaneRefused) else _FROM_BACKUP,
                 )
             )
         )
@@ -59,6 +63,18 @@ def check(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Folded
         heal = None if folded is None else lambda _now: _unpoison(store)
         return [*found, DoctorFinding(problem, 0, heal)], None  # until then nobody may redo what a failed writer left
     return found, folded
+
+
+def _beside(store: FilesystemStore) -> list[DoctorFinding]:
+    """The first thing that is wrong with a lane beside the path, or with a merge; the path itself holds."""
+    layout = store.reader.layout()
+    try:
+        if layout is not None:
+            prove_lanes(store.paths, layout)
+    except LogDamaged as damage:
+        where = f"events/{damage.details.get('day')}.jsonl"
+        return [DoctorFinding(Problem(damage.code, where, damage.message, _LANE_BACK))]
+    return []
 
 
 def _first_wrong(store: FilesystemStore) -> LogDamaged | None:

@@ -86,10 +86,10 @@ def parsed_header(line: bytes, segment: str) -> Header:
     return header
 
 
-def refused(segment: str, what: str) -> LaneRefused:
-    """A file that is no lane of this log."""
-    return LaneRefused(
-        f"events/{segment}{SUFFIX} {what}; nothing was changed",
-        f"get the file from the clone that wrote it, or move it out of events/: 'mv .aof/events/{segment}{SUFFIX} .'",
-        day=segment,
-    )
+def refused(segment: str, what: str, lacking: str = "") -> LaneRefused:
+    """A file that is no lane of this log; or `lacking` is the one that should have what it builds on."""
+    hint = f"get the file from the clone that wrote it, or move it out of events/: 'mv .aof/events/{segment}{SUFFIX} .'"
+    if lacking:
+        back = f"if {lacking} was cut or removed, get it back: 'git checkout HEAD -- .aof/events/{lacking}'"
+        hint = f"{back}; else {hint}"
+    return LaneRefused(f"events/{segment}{SUFFIX} {what}; nothing was changed", hint, day=segment)

@@ -94,12 +94,12 @@ class Layout:
                 raise lanes.refused(segment.name, f"says that it begins the log, and names {after.file}")
         elif not self.has(after):
             what = f"builds on event {after.seq} in {after.file}, which is not there: it may be of another repository"
-            raise lanes.refused(segment.name, what)
+            raise lanes.refused(segment.name, what, after.file)
         elif lane_names.is_merge(after.segment) and after.offset != self.segments[after.segment].size:
             raise lanes.refused(segment.name, f"builds on a place inside {after.file}, which was written as a whole")
         for head in segment.heads:
             if not self.has(head):
-                raise lanes.refused(segment.name, f"merges an event in {head.file} that is not there")
+                raise lanes.refused(segment.name, f"merges an event in {head.file} that is not there", head.file)
 
     def has(self, place: LogPlace) -> bool:
         """Whether the event that the place names ends there."""
@@ -282,7 +282,11 @@ def _entries(paths: Paths) -> list[tuple[str, bool]]:
     """What may be a segment in the folder of the log, without its suffix, and whether it is a file; sorted."""
     suffix = lane_names.SUFFIX
     with os.scandir(paths.events) as entries:
-        return sorted((entry.name[: -len(suffix)], entry.is_file()) for entry in entries if entry.name.endswith(suffix))
+        return sorted(
+            (entry.name[: -len(suffix)], entry.is_file(follow_symlinks=False))
+            for entry in entries
+            if entry.name.endswith(suffix)
+        )
 
 
 def passes(path: Iterable[PathSection], place: LogPlace) -> bool:
