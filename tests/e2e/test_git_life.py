@@ -267,6 +267,21 @@ def test_a_rebase_that_leaves_out_a_merge_commit_gets_its_merge_lane_back(first:
     assert differing(first, third) == []
 
 
+def test_a_merge_tells_of_an_edit_by_hand_that_could_not_go_in(first: Clone) -> None:
+    second = cloned(first, "b")
+    first.aof("edit", "001", "--title", "by a command")
+    first.commit()
+    (path,) = (second.data / "tasks/ready").glob("*-001.md")
+    path.write_text(path.read_text().replace('"one"', '"by hand"'))
+    second.commit()
+    assert not second.pull(first)
+    (note,) = second.settle()["notes"]
+    assert "title" in note
+    assert ".conflict" in note
+    (kept,) = path.parent.glob("*.conflict")
+    assert "by hand" in kept.read_text()
+
+
 def test_files_that_came_with_another_clones_merge_are_not_shown_as_changed_by_hand(first: Clone) -> None:
     second = cloned(first, "b")
     first.aof("edit", "001", "--title", "of a")
