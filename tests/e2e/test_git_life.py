@@ -275,9 +275,10 @@ def test_a_merge_tells_of_an_edit_by_hand_that_could_not_go_in(first: Clone) -> 
     path.write_text(path.read_text().replace('"one"', '"by hand"'))
     second.commit()
     assert not second.pull(first)
-    (note,) = second.settle()["notes"]
-    assert "title" in note
-    assert ".conflict" in note
+    said = second.try_aof("merge").out
+    assert "an edit by hand of title did not go in" in said
+    assert ".conflict" in said
+    second.settle()
     (kept,) = path.parent.glob("*.conflict")
     assert "by hand" in kept.read_text()
 
