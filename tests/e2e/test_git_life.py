@@ -267,6 +267,37 @@ def test_a_rebase_that_leaves_out_a_merge_commit_gets_its_merge_lane_back(first:
     assert differing(first, third) == []
 
 
+def test_a_merge_tells_of_an_edit_by_hand_that_could_not_go_in(first: Clone) -> None:
+    second = cloned(first, "b")
+    first.aof("edit", "001", "--title", "by a command")
+    first.commit()
+    (path,) = (second.data / "tasks/ready").glob("*-001.md")
+    path.write_text(path.read_text().replace('"one"', '"by hand"'))
+    second.commit()
+    assert not second.pull(first)
+    said = second.try_aof("merge").out
+    assert "an edit by hand of title did not go in" in said
+    assert ".conflict" in said
+    second.settle()
+    (kept,) = path.parent.glob("*.conflict")
+    assert "by hand" in kept.read_text()
+
+
+def test_picking_a_later_commit_brings_the_tasks_of_those_before_it_too(first: Clone) -> None:
+    second = cloned(first, "b")
+    for title in ("in a first commit", "in a second commit"):
+        second.create(title)
+        second.commit()
+    first.git("fetch", "-q", str(second.path), "main")
+    first.try_git("cherry-pick", "FETCH_HEAD")
+    first.aof("merge")
+    first.git("add", "-A", ".aof")
+    first.git("cherry-pick", "--continue")
+    first.healthy()
+    assert {"in a first commit", "in a second commit"} <= _titles(first)
+    assert first.git("status", "--porcelain") == ""
+
+
 def test_files_that_came_with_another_clones_merge_are_not_shown_as_changed_by_hand(first: Clone) -> None:
     second = cloned(first, "b")
     first.aof("edit", "001", "--title", "of a")

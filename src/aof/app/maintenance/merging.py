@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import msgspec
+
 from aof.app.commands.unit_of_work import settle
 from aof.app.operations.results import Result
 from aof.core.engine.merge.model import Renumbered, TaskReport
 from aof.core.engine.merge.model import Report as MergeReport
 from aof.core.errors.base import Conflict, Invalid, NotFound, Refused
+from aof.core.model.commands import ImportEdit
 from aof.core.model.policy import Policy
 from aof.documents import catalogue
 from aof.documents.projection import lock_of
@@ -45,12 +48,25 @@ def merge(store: Store, clock: Clock, policy: Policy, *, dry_run: bool) -> Merge
     if files is None:
         return MergedHistories(dry_run=dry_run)
     report = files.merge(dry_run=dry_run)
+    kept: list[str] = []
     if not dry_run:
         for task_id in files.preloaded(files.changes()[1]):
             with suppress(Refused, Invalid, Conflict, NotFound):  # it stays as it is, and `doctor` tells
+                clash = _clash(store, task_id)
                 settle(store, clock, policy, task_id, odd=True)
+                kept += [f"{task_id}: {clash}"] if clash else []
         rebuild_documents(store, policy, anew=report is not None)
-    return MergedHistories(dry_run=dry_run) if report is None else _told(report, dry_run=dry_run)
+    told = MergedHistories(dry_run=dry_run) if report is None else _told(report, dry_run=dry_run)
+    return msgspec.structs.replace(told, notes=(*told.notes, *kept))
+
+
+def _clash(store: Store, task_id: str) -> str:
+    """What of a person's edit cannot go in because the log has another value; the store keeps their file beside."""
+    with store.unit(Scope(write=frozenset({task_id}))) as unit:
+        unit.task(task_id)
+        edit = unit.edit(task_id)
+    fields = ", ".join(edit.conflicts) if isinstance(edit, ImportEdit) else ""
+    return f"an edit by hand of {fields} did not go in; that file is kept as .md.conflict" if fields else ""
 
 
 def rebuild_documents(store: Store, policy: Policy, *, anew: bool = True) -> None:

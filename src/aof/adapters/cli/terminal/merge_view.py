@@ -13,6 +13,8 @@ def show(screen: Screen, merged: Any) -> None:
     """How much came together, then everything that somebody should look at."""
     if merged.histories == 1 and not merged.commits:
         screen.line("there is one history; nothing to merge")
+        for note in merged.notes:
+            screen.say(note, cut_off=False)
         return
     would = "would bring" if merged.dry_run else "brought"
     commits = f"{merged.commits} change{'' if merged.commits == 1 else 's'}"

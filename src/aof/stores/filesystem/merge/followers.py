@@ -51,7 +51,9 @@ def tidy_files(store: FilesystemStore) -> None:
 
     The caller holds every stripe.
     """
-    odd = scan(store.paths, store.heads).changed
+    known = fold(event for _, lines in store.reader.proven(Position()) for _, event in lines)
+    missing = [task_id for task_id, one in known.items() if one.task is not None and not store.files.present(task_id)]
+    odd = list(dict.fromkeys((*scan(store.paths, store.heads).changed, *missing)))  # a cherry-pick brings some files
     try:
         store.histories.announce(odd, store.log.position)
         for task_id in odd:

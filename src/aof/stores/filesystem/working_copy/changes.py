@@ -144,7 +144,7 @@ def _is_elsewhere(examined: Examined, files: TaskFiles, one: Found) -> bool:
 
 def _parted(examined: Examined, files: TaskFiles, one: Found, path: str) -> list[Found]:
     """The file, or where git could not merge it, what a person has made of it on either side: perhaps nothing."""
-    if not is_marked(one.data.decode("utf-8", "replace")) or not files.lanes.several():
+    if not is_marked(one.data.decode("utf-8", "replace")):
         return [one]
     both = versions(path)
     if both is None:
