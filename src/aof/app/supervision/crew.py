@@ -38,6 +38,8 @@ class CrewService:
         """The agents of the chart and everybody who holds something, by name; or only one of them."""
         if agent is not None and (problem := limits.name("agent", agent)):
             raise problem
+        if problem := limits.whole("limit", limit, 0, results.MOST_ROWS):
+            raise problem
         behind = cursors.found_in("agents", cursor, 1)[0] if cursor is not None else ""
         store, now = self._store, self._environment.clock.now()
         running = store.find(Query(status=("in-progress",), counted=False)).tasks

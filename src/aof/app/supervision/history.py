@@ -55,6 +55,8 @@ class ChronicleService:
         cursor: str | None = None,
     ) -> TimelinePage:
         """Runs, the last one first: of one task or agent, and those that went on in a time. Waiting stands apart."""
+        if problem := limits.whole("limit", limit, 0, results.MOST_ROWS):
+            raise problem
         now = self._clock.now()
         query = SpanQuery(
             task_id=self._environment.lookup.resolve(task_id) if task_id is not None else None,
@@ -81,6 +83,8 @@ class ChronicleService:
 
     def flow(self, *, days: int = 30) -> Flow:
         """Statuses by day, throughput, how long finished tasks took, and how the runs of each agent ended."""
+        if problem := limits.whole("days", days, 1, results.MOST_DAYS):
+            raise problem
         today = self._clock.now()
         wanted = [times.day(today - back * _DAY_MS) for back in range(days - 1, -1, -1)]
         facts = self._store.flow_facts(wanted[0])

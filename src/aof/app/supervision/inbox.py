@@ -74,6 +74,8 @@ class _Look:
                 raise problem
         if person is not None and (problem := limits.name("person", person)):
             raise problem
+        if problem := limits.whole("limit", limit, 0, results.MOST_ROWS):
+            raise problem
         wanted = kind or attention.NEEDS
         behind = cursors.found_in("inbox", cursor, _PARTS) if cursor is not None else None
         now = times.iso(self._now)

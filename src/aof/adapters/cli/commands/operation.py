@@ -45,6 +45,8 @@ def _asked(screen: Screen, asked: Any) -> None:
         screen.block(asked.answer.text)
     else:
         screen.line(f"{asked.task_id}  {asked.question} is open")
+        if asked.status == "in-progress":
+            screen.say((f"wait for the answer: aof ask {asked.task_id} --question {asked.question} --wait 10m", "dim"))
 
 
 def _answered(screen: Screen, answered: Any) -> None:

@@ -9,7 +9,16 @@ from msgspec import UNSET, UnsetType
 from aof.app.operations.rows.fields import Cursor
 from aof.app.operations.rows.supervision.inbox import Limit
 from aof.app.operations.spec import Cli, Operation, Params, Spelling, TaskParams, param
-from aof.app.supervision.results import AgentPage, Flow, Moves, Neighbourhood, TaskMoment, TimelinePage
+from aof.app.supervision.results import (
+    MOST_DAYS,
+    MOST_NEIGHBOURS,
+    AgentPage,
+    Flow,
+    Moves,
+    Neighbourhood,
+    TaskMoment,
+    TimelinePage,
+)
 
 _WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
 
@@ -36,13 +45,15 @@ class TimelineParams(Params, frozen=True, kw_only=True):
 class NeighbourhoodParams(TaskParams, frozen=True, kw_only=True):
     """Around which task, and how many tasks."""
 
-    limit: Annotated[int, param("at most this many tasks", ge=1, le=200)] | UnsetType = UNSET
+    limit: Annotated[int, param("at most this many tasks", ge=1, le=MOST_NEIGHBOURS)] | UnsetType = UNSET
 
 
 class FlowParams(Params, frozen=True, kw_only=True):
     """Over how many days."""
 
-    days: Annotated[int, param("days up to today", Spelling(note="(default 30)"), ge=1, le=366)] | UnsetType = UNSET
+    days: Annotated[int, param("days up to today", Spelling(note="(default 30)"), ge=1, le=MOST_DAYS)] | UnsetType = (
+        UNSET
+    )
 
 
 class MomentParams(TaskParams, frozen=True, kw_only=True):
