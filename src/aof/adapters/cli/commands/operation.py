@@ -106,7 +106,7 @@ def _templates(screen: Screen, found: Any) -> None:
 
 def _verified(screen: Screen, verified: Any) -> None:
     rest = f" of {verified.head}" if verified.verified_to < verified.head else ""
-    screen.line(f"the history is verified to event {verified.verified_to}{rest}")
+    screen.line(f"the hash chain is verified up to event {verified.verified_to}{rest}")
 
 
 _TEXTS: dict[str, Callable[[Screen, Any], None]] = {

@@ -97,4 +97,4 @@ def open_page(context: Context, values: dict[str, Any]) -> Answer:
 
 def _say(screen: Screen, url: str) -> None:
     screen.say(url, cut_off=False)
-    screen.say(("good once, for a minute; another one: aof board --web", "dim"), cut_off=False)
+    screen.say(("works once, within a minute; for another one: aof board --web", "dim"), cut_off=False)

@@ -14,7 +14,7 @@ from aof.app.commands.identity import refuse_in_run
 from aof.app.queries import primer
 from aof.core.validation import limits
 
-_USES = {"link": "(link to the page)", "session": "(a page)"}
+_USES = {"link": "(link to the board)", "session": "(board session)"}
 
 
 class WrittenFile(Protocol):
