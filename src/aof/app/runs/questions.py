@@ -60,7 +60,7 @@ class QuestionService:
             )
         if not wait >= 0 or (wait and leave):
             raise InvalidInput(
-                "a run that is left cannot wait" if leave else f"waiting for {wait} seconds is not possible",
+                "'leave' ends the run, so it cannot wait" if leave else f"waiting for {wait} seconds is not possible",
                 "give a number of seconds from 0 up, without 'leave'",
                 Call("ask", {"task_id": task_id, "text": "…", "wait": 60}),
             )

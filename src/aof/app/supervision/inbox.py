@@ -281,7 +281,7 @@ def _lease(task: Task, hop: str) -> _Told:
     held = dict(held_leases(task)).get(run_place(task.id, hop or None))
     who = held.agent if held is not None else None
     calls = (Call("tick", {}), Call("show", {"task_id": task.id}))
-    return f"{who} shows no life, and nobody has reclaimed the task", who, calls
+    return f"no sign of life from {who}, and nobody has reclaimed the task", who, calls
 
 
 _TELLERS = {

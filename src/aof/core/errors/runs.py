@@ -60,6 +60,6 @@ class QuestionRequired(Refused):
 
 
 class SelfAnswer(Refused):
-    """Who has asked a question cannot answer it."""
+    """An agent cannot answer its own question."""
 
     code = "self_answer"

@@ -8,6 +8,7 @@ from typing import Any
 from aof.adapters.cli.terminal.screen import Screen
 
 _LONG = 60  # characters of a value
+_NAMED = ("agent", "lease")  # kinds whose reason names the agent
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
@@ -32,7 +33,7 @@ def _verbs(one: Any) -> str:
 def _said(one: Any) -> str:
     words = " ".join(one.reason.split())
     named = f"{one.question} " if one.question else f"{one.hop}: " if one.hop else ""
-    who = f" ({one.agent})" if one.agent and one.kind != "agent" else ""
+    who = f" ({one.agent})" if one.agent and one.kind not in _NAMED else ""
     return f"{named}{words}{choices_of(one.choices or ())}{who}" + (f"  · {one.title}" if one.title else "")
 
 
@@ -61,7 +62,7 @@ def agents(screen: Screen, page: Any) -> None:
 
 
 def _holds(one: Any) -> str:
-    held = [f"{work.task_id} ({'ran out' if work.expired else lasted(work.left) + ' left'})" for work in one.holds]
+    held = [f"{work.task_id} ({'expired' if work.expired else lasted(work.left) + ' left'})" for work in one.holds]
     return ", ".join(held) or (one.reason or "-")
 
 
@@ -110,7 +111,11 @@ def flow(screen: Screen, found: Any) -> None:
     screen.table(("DAY", "CREATED", "DONE", "AT END OF DAY"), rows or [("-", "0", "0", "no tasks yet")])
     for name, times in (("lead time", found.lead_time), ("cycle time", found.cycle_time)):
         shown = ", ".join(f"{share} % within {lasted(getattr(times, f'p{share}'))}" for share in (50, 75, 90, 95))
-        screen.line(f"{name} of {times.count} finished tasks: {shown}" if times.count else f"{name}: no task finished")
+        screen.line(
+            f"{name} of {times.count} finished task{'' if times.count == 1 else 's'}: {shown}"
+            if times.count
+            else f"{name}: no task finished"
+        )
     ended = [
         (one.agent, str(one.attempts), str(one.completed), str(one.failed), str(one.expired)) for one in found.agents
     ]
