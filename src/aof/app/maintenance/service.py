@@ -80,7 +80,7 @@ class MaintenanceService:
         return sync(here.store, here.clock, here.policy, say=say)
 
     def merge(self, *, dry_run: bool = False) -> MergedHistories:
-        """Make one history of those that several clones wrote; `dry_run` only tells what would come together."""
+        """Merge the histories that several clones wrote; `dry_run` only reports what would be merged."""
         here = self._environment
         return merging.merge(here.store, here.clock, here.policy, dry_run=dry_run)
 

@@ -37,7 +37,7 @@ _HIDDEN = ("layout", "archived")
 
 
 class ChronicleService:
-    """Looks back."""
+    """Answers questions about the past."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -54,7 +54,7 @@ class ChronicleService:
         limit: int = 50,
         cursor: str | None = None,
     ) -> TimelinePage:
-        """Runs, the last one first: of one task or agent, and those that went on in a time. Waiting stands apart."""
+        """Runs, latest first: of one task or agent, or active in a period. Working and waiting are separate."""
         if problem := limits.whole("limit", limit, 0, results.MOST_ROWS):
             raise problem
         now = self._clock.now()

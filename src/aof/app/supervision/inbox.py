@@ -60,7 +60,7 @@ class InboxService:
 
 
 class _Look:
-    """One look, at one moment."""
+    """One call, at one point in time."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment

@@ -1,4 +1,4 @@
-"""What the operations of people who supervise agents answer. Must not know any surface."""
+"""Results of the operations for people who supervise agents. Must not know any surface."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class RunnerFailed(Unavailable):
 
 
 class AlreadyAnswered(Conflict):
-    """Somebody has answered the question already."""
+    """The question has already been answered."""
 
     code = "already_answered"
 

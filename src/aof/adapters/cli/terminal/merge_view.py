@@ -10,7 +10,7 @@ _COMMIT = "commit the result: git add -A .aof && git commit"
 
 
 def show(screen: Screen, merged: Any) -> None:
-    """How much came together, then everything that somebody should look at."""
+    """How much was merged, then everything that needs a look."""
     if merged.histories == 1 and not merged.commits:
         screen.line("there is only one history: nothing to merge")
         return

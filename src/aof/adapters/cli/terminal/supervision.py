@@ -1,4 +1,4 @@
-"""What people who supervise agents are shown on a terminal. Must not know how it was found."""
+"""Views for people who supervise agents, on a terminal. Must not know where the data comes from."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def inbox(screen: Screen, page: Any) -> None:
 
 
 def _verbs(one: Any) -> str:
-    """What to do about an item; to look at it is always possible."""
+    """The verbs to use next; `show` only where there is no other."""
     return ", ".join(call.operation.replace("_", " ") for call in one.next if call.operation != "show") or "show"
 
 
