@@ -119,7 +119,7 @@ async def asked(
 async def _answered(
     follower: Follower, params: AskParams, work: Callable[[Params], _Answer], gone: Gone | None
 ) -> _Answer:
-    """Ask, and ask after the answer whenever something has happened: no thread waits. Each look renews the lease.
+    """Ask, then poll for the answer whenever something has happened: no thread waits. Each poll renews the lease.
 
     Who asked and has gone is not told: the question stands, and the answer can be asked for again.
     """
@@ -138,7 +138,7 @@ async def _answered(
 
 
 def _looked(fabric: Fabric, work: Callable[[Params], _Answer], params: Params) -> tuple[int, _Answer, float]:
-    """One look, with the number of the last event before it, and when the run has to show life again."""
+    """One poll, with the number of the last event before it, and when the next heartbeat is due."""
     seen, answer = fabric.store.head(), work(params)
     if not isinstance(answer, AskedQuestion) or answer.answered:
         return seen, answer, 0.0

@@ -1034,7 +1034,7 @@ class Facade:
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Answered:
-        """Answer a question of an agent, once; what it blocked is ready again."""
+        """Answer an agent's question, once; a task that it blocked is ready again."""
         return self.services.expecting(expect_rev).questions.answer(
             task_id, text=text, question=question, key=key, actor=actor
         )
@@ -1987,7 +1987,7 @@ class Facade:
         return self.services.inbox.inbox(kind=kind, person=person, limit=limit, cursor=cursor)
 
     def agents(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> AgentPage:
-        """The agents of the chart and everybody who holds something, by name; or only one of them."""
+        """The agents of the chart and all others that hold a task, by name; or only one of them."""
         return self.services.crew.agents(agent=agent, limit=limit, cursor=cursor)
 
     def moves(self, task_id: str) -> Moves:
@@ -2004,7 +2004,7 @@ class Facade:
         limit: int = 50,
         cursor: str | None = None,
     ) -> TimelinePage:
-        """Runs, the last one first: of one task or agent, and those that went on in a time. Waiting stands apart."""
+        """Runs, latest first: of one task or agent, or active in a period. Working and waiting are separate."""
         return self.services.chronicle.timeline(
             task_id=task_id, agent=agent, since=since, before=before, limit=limit, cursor=cursor
         )
@@ -2018,7 +2018,7 @@ class Facade:
         return self.services.chronicle.task_at(task_id, seq=seq)
 
     def neighbourhood(self, task_id: str, *, limit: int = 200) -> Neighbourhood:
-        """The tasks around one, nearest first, and the edges between them."""
+        """The tasks connected with one, nearest first, and the edges between them."""
         return self.services.neighbourhood.neighbourhood(task_id, limit=limit)
 
     def snapshot(self, *, at: int | None = None, archived: bool = False, say: Say = silent) -> dict[str, Any]:
@@ -2052,7 +2052,7 @@ class Facade:
         return self.services.maintenance.sync(say=say)
 
     def merge(self, *, dry_run: bool = False) -> MergedHistories:
-        """Make one history of those that several clones wrote; `dry_run` only tells what would come together."""
+        """Merge the histories that several clones wrote; `dry_run` only reports what would be merged."""
         return self.services.maintenance.merge(dry_run=dry_run)
 
     def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:

@@ -66,7 +66,7 @@ class Faults:
         self._setbacks: dict[Hashable, _Setback] = {}
 
     def attempt(self, key: Hashable, what: str, task_id: str, step: Callable[[], object]) -> bool:
-        """Take a step, unless it failed a moment ago; what it raises is recorded. Tells whether it was taken."""
+        """Take a step, unless it failed a moment ago, and record what it raises. Returns whether it was taken."""
         if self.wait(key):
             return False
         try:

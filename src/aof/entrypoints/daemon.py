@@ -108,7 +108,7 @@ class Service:
             self._do("scan")
             self._tell("up", "", f"serving {self._files.root} as pid {os.getpid()}")
             for address in self._addresses:
-                self._tell("http", "", f"{address} for those with a token, MCP at {address}/mcp")
+                self._tell("http", "", f"{address} (needs a token), board at {address}/board, MCP at {address}/mcp")
             if (notices := self._notices) is not None:
                 self._selector.register(notices.fd, selectors.EVENT_READ, lambda: notices.drain(self._tell))
             self._serve()

@@ -281,7 +281,7 @@ class ReadModel(Protocol):
         ...
 
     def last_seen(self) -> dict[str, str]:
-        """When the log tells last of each agent or person."""
+        """When each agent or person was last seen in the log."""
         ...
 
     def run_spans(self, query: SpanQuery) -> SpanPage:

@@ -42,7 +42,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pages(Protocol):
-    """Pages for people: their callers come with a cookie instead of a token, and are told in HTML what is wrong."""
+    """Pages for people: callers have a cookie instead of a token, and get errors as HTML."""
 
     max_body: int
 
@@ -51,7 +51,7 @@ class Pages(Protocol):
         ...
 
     def caller(self, headers: Headers) -> Caller | None:
-        """Who the cookie is of. Without one, the pages themselves say how to get in."""
+        """The owner of the cookie. Without one, the pages themselves show how to sign in."""
         ...
 
     def refusal(self, scope: Scope, error: AofError) -> Response:

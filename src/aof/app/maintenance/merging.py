@@ -1,4 +1,4 @@
-"""Bringing histories together that several clones wrote, and saying in words what came of it.
+"""Merges the histories that several clones wrote, and reports the result in words.
 
 Must not know how lanes are kept, nor the rules by which they are merged.
 """
@@ -70,7 +70,7 @@ def _clash(store: Store, task_id: str) -> str:
 
 
 def rebuild_documents(store: Store, policy: Policy, *, anew: bool = True) -> None:
-    """Write the documents anew from the log, with what people wrote into any version of them."""
+    """Rewrite the documents from the log, and keep what people wrote into any version of them."""
     for document in catalogue.projections(policy, anew=anew):
         with store.unit(Scope(names=frozenset({lock_of(document.name)}))) as unit:
             unit.follow(document)

@@ -35,14 +35,14 @@ class NewSession(msgspec.Struct, frozen=True):
 
 
 class PageSessions:
-    """Who is in the page of one data directory."""
+    """The sessions of the board of one data directory."""
 
     def __init__(self, tokens: Tokens, clock: Clock) -> None:
         self._tokens = tokens
         self._clock = clock
 
     def link(self, actor: str, scope: Scope) -> str:
-        """A key that lets whoever has it in once, as this actor, within the minute."""
+        """A key that signs its holder in once, as this actor, within a minute."""
         if problem := limits.text("actor", actor, limits.ITEM, required=True) or limits.name("actor", actor):
             raise problem
         made = Token(

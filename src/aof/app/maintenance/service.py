@@ -17,6 +17,7 @@ from aof.app.maintenance.merging import MergedHistories
 from aof.app.operations.results import Result
 from aof.core.errors.base import AofError
 from aof.core.model.policy import Policy
+from aof.core.validation import limits
 from aof.ports.clock import Clock
 from aof.ports.org import OrgSource
 from aof.ports.progress import Say, silent
@@ -65,6 +66,8 @@ class MaintenanceService:
 
     def verify(self, *, limit: int | None = None) -> HistoryVerified:
         """Verify the log's chain of hashes; with `limit`, at most so many events beyond what was verified before."""
+        if limit is not None and (problem := limits.whole("limit", limit, 1)):
+            raise problem
         store = self._environment.store
         if store.working_copy is None:  # what is in memory nobody can change behind our back
             return HistoryVerified(verified_to=store.head(), head=store.head())
@@ -77,7 +80,7 @@ class MaintenanceService:
         return sync(here.store, here.clock, here.policy, say=say)
 
     def merge(self, *, dry_run: bool = False) -> MergedHistories:
-        """Make one history of those that several clones wrote; `dry_run` only tells what would come together."""
+        """Merge the histories that several clones wrote; `dry_run` only reports what would be merged."""
         here = self._environment
         return merging.merge(here.store, here.clock, here.policy, dry_run=dry_run)
 

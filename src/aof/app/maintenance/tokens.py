@@ -172,7 +172,7 @@ def found_by(tokens: Tokens, text: str) -> Token | None:
 
 
 def caller_of(token: Token) -> Caller:
-    """Who calls with a token; raises InvalidInput for one whose entry was damaged."""
+    """The caller that a token stands for; raises InvalidInput for a damaged entry."""
     role = next((one for one in ROLES if one == token.role), None)
     if role is None:
         raise InvalidInput(f"token {token.id} has no role that there is", "revoke it and make another")

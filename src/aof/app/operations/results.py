@@ -167,7 +167,7 @@ class Reported(Result, frozen=True, kw_only=True):
 
 
 class GivenAnswer(Result, frozen=True, kw_only=True):
-    """What somebody answered: text by another."""
+    """An answer to a question. Its text is by others."""
 
     text: str
     by: str

@@ -50,7 +50,7 @@ class ChartInForce:
         return self.declared() or org_chart.EMPTY
 
     def reachable(self, health: Mapping[str, AgentHealth] | None = None) -> OrgChart:
-        """The chart for who gives out work: agents that cannot be reached are not active in it.
+        """The chart for assigning work: agents that cannot be reached are not active in it.
 
         Which these are is asked, unless the caller knows the `health` of all.
         """

@@ -114,7 +114,7 @@ def _new_peer(life: Life | None, event: Event) -> dict[str, Any] | None:
 
 
 def _merged(_life: Life | None, event: Event) -> Named:
-    """Histories came together: told where there is something to tell."""
+    """The event of a merge; only where there is something to report."""
     said = event.payload.get("conflicts")
     return ("task.updated", {"changed": ["merged"], "by": event.actor, "conflicts": said}) if said else None
 

@@ -1,4 +1,4 @@
-"""Who stands above, waits for, and competes with whom, kept up to date as tasks change. Pure.
+"""Relations between tasks (parents, dependents, competitors), kept up to date as tasks change. Pure.
 
 Whoever changes a task learns which others now look different, so that nobody else has to be looked at again. What only
 time, signs of life or files decide is not known here: `restless` tasks are to be looked at whenever somebody asks.
@@ -66,7 +66,7 @@ class Relations:
         return self._noted[task_id].above
 
     def follow(self, changed: Collection[str]) -> set[str]:
-        """Take in what has become of these tasks; returns all that may look different now, these among them."""
+        """Update the relations of these tasks; returns all tasks whose view may have changed, these included."""
         lives = [self._lives[one] for one in sorted(changed, key=split_task_id)]
         new = [life for life in lives if life.task.id not in self._noted]
         touched = set(changed)
@@ -140,7 +140,7 @@ class Relations:
             self.ordered.sort(key=_by_id)
 
     def _reroot(self) -> set[str]:
-        """Walk up from every task; a circle ends the walk. Tells which tasks have another root than before."""
+        """Walk up from every task; a cycle ends the walk. Returns the tasks whose root has changed."""
         found: dict[str, str] = {}
         for task_id in self._lives:
             trail = [task_id]

@@ -46,7 +46,7 @@ class TaskPart:
 
 
 class KeptView:
-    """The parts of all tasks as they were when somebody last asked, and the lives that they were made from."""
+    """The parts of all tasks as of the last call, and the lives that they were made from."""
 
     def __init__(self, policy: Policy) -> None:
         self.lives = Lives()
@@ -57,7 +57,7 @@ class KeptView:
         self._busy: dict[str, str | None] = {}
 
     def follow(self) -> None:
-        """Take in what the lives have heard; the parts that this can have changed are made again when asked for."""
+        """Apply the news of the lives; the parts that these can have changed are rebuilt on demand."""
         self._forget(self.relations.follow(self.lives.changed))
         self.lives.changed.clear()
 
@@ -77,7 +77,7 @@ class KeptView:
         return _assembled(scene, parts)
 
     def _look_again(self, scene: Scene) -> None:
-        """Forget the parts of tasks that look different by what stands beside the log."""
+        """Discard the parts of tasks that have changed outside the log."""
         if scene.chart is not self._chart:
             self._chart = scene.chart
             self._parts.clear()

@@ -90,13 +90,13 @@ class Lookup:
 
 
 def _either(part: str, found: Sequence[str], renumbered: dict[str, str]) -> AmbiguousId:
-    """The refusal of an ID that two clones gave out: all that it may mean, and how to say which one is meant."""
+    """The refusal of an ID that two clones used: the tasks that it may mean, and how to name each of them."""
     now = [one for one in found if one not in renumbered]
     new = ", ".join(f"{one} (was {renumbered[one]} where it was made)" for one in found if one in renumbered)
     both = f"{', '.join(now)} and {new}" if now else new
     first = f"'{_EXACT}{now[0]}' for the task that has that ID now, or " if len(now) == 1 else ""
     return AmbiguousId(
-        f"{part!r} may mean {len(found)} tasks, for two clones had given out the number: {both}",
+        f"{part!r} may mean {len(found)} tasks, because two clones used that number: {both}",
         f"write {first}'{next(one for one in found if one in renumbered)}'",
         matches=list(found),
     )

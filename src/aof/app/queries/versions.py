@@ -72,13 +72,18 @@ def _bounded(value: Any) -> Any:
 
 
 def _sentence(name: str, before: Any, after: Any) -> str:
-    """What a value was and is; of long ones, from shortly before where they differ."""
-    was, is_now = _words(before), _words(after)
-    if max(len(was), len(is_now)) > _WORDS:
-        common = len(os.path.commonprefix((was, is_now)))  # noqa: RUF071 - texts, not paths
-        begin = max(common - _WORDS // 2, 0)
-        was, is_now = _cut(was, begin), _cut(is_now, begin)
+    was, is_now = excerpts(before, after, _WORDS)
     return f"{name} was {was}, is {is_now}"
+
+
+def excerpts(before: Any, after: Any, length: int) -> tuple[str, str]:
+    """Two values on one line each; of long ones, so many characters from shortly before where they differ."""
+    was, is_now = _words(before), _words(after)
+    if max(len(was), len(is_now)) > length:
+        common = len(os.path.commonprefix((was, is_now)))  # noqa: RUF071 - texts, not paths
+        begin = max(common - length // 2, 0)
+        was, is_now = _cut(was, begin, length), _cut(is_now, begin, length)
+    return was, is_now
 
 
 def _words(value: Any) -> str:
@@ -87,11 +92,11 @@ def _words(value: Any) -> str:
     return " ".join((value if isinstance(value, str) else _json(value)).split())
 
 
-def _cut(text: str, begin: int) -> str:
+def _cut(text: str, begin: int, length: int) -> str:
     if begin >= len(text):  # it ends where the other one goes on
-        begin = max(len(text) - _WORDS, 0)
-    shown = text[begin : begin + _WORDS]
-    return f"{'…' if begin else ''}{shown}{'…' if begin + _WORDS < len(text) else ''}"
+        begin = max(len(text) - length, 0)
+    shown = text[begin : begin + length]
+    return f"{'…' if begin else ''}{shown}{'…' if begin + length < len(text) else ''}"
 
 
 def _json(value: Any) -> str:

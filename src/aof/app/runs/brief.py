@@ -88,7 +88,7 @@ An exit without a report counts as a failure."""
 
 
 def _questions(task: Task) -> list[str]:
-    """What earlier runs asked, and what they were answered; what is still open need not be asked in other words."""
+    """Questions of earlier runs with their answers, and open ones, so that no run asks them again."""
     parts = [f"## Questions\n\n{_ASKED.format(task=task.id)}"] if task.questions else []
     for one in task.questions:
         parts.append(quoted(one.text, f"question {one.id}, by {one.by}"))

@@ -60,7 +60,7 @@ class QuestionService:
             )
         if not wait >= 0 or (wait and leave):
             raise InvalidInput(
-                "a run that is left cannot wait" if leave else f"waiting for {wait} seconds is not possible",
+                "'leave' ends the run, so it cannot wait" if leave else f"waiting for {wait} seconds is not possible",
                 "give a number of seconds from 0 up, without 'leave'",
                 Call("ask", {"task_id": task_id, "text": "…", "wait": 60}),
             )
@@ -76,7 +76,7 @@ class QuestionService:
         return self._patiently(asked, who, wait) if wait else asked
 
     def _patiently(self, asked: AskedQuestion, who: dict[str, str | None], wait: float) -> AskedQuestion:
-        """Wait for the answer; each look is a sign of life, and ends with an error where the run has ended."""
+        """Wait for the answer; each poll is a heartbeat, and raises an error once the run has ended."""
         store, clock = self._environment.store, self._environment.clock
         deadline = clock.monotonic() + wait
         beat = clock.monotonic() + beat_interval(self._environment.lookup.get(asked.task_id))
@@ -94,7 +94,7 @@ class QuestionService:
         return asked
 
     def _renewed(self, task_id: str, question: str, who: dict[str, str | None]) -> AskedQuestion:
-        """The question as it is now; asking after it is a sign of life of the run that waits."""
+        """The question as it is now; polling is a heartbeat of the run that waits."""
         done = self._dispatcher.on_task(c.RecordHeartbeat, task_id, **who)
         task = require_task(done)
         return _asked(task, _by_id(task, question))
@@ -108,7 +108,7 @@ class QuestionService:
         key: str | None = None,
         actor: str | None = None,
     ) -> Answered:
-        """Answer a question of an agent, once; what it blocked is ready again."""
+        """Answer an agent's question, once; a task that it blocked is ready again."""
         done = self._dispatcher.on_task(c.AnswerQuestion, task_id, actor=actor, key=key, text=text, question=question)
         task = require_task(done)
         named = next((event.payload for event in done.events if event.type == "task.question.answered"), None)
@@ -130,7 +130,7 @@ def _by_id(task: Task, question: str) -> Question:
 
 
 def _by_text(task: Task, text: str) -> Question:
-    """The question that was just asked; of those with the same words the last."""
+    """The question that was just asked: the last one with the same text."""
     said = text.strip()
     found = next((one for one in reversed(task.questions) if one.text == said), None)
     if found is None:  # a request with a key that was made long ago

@@ -132,7 +132,7 @@ class Health:
 
 
 class DocumentSteps:
-    """Looks at jobs and mail in every tick; a job that fails concerns no other, and is tried again later."""
+    """Handles jobs and mail in every tick; a job that fails does not affect others, and is retried later."""
 
     def __init__(self, environment: Environment, execute: Execute, faults: Faults) -> None:
         self._environment = environment

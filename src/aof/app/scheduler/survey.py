@@ -1,4 +1,4 @@
-"""What a tick looks at: the unfinished tasks as of one moment of the log, and what a plan should know beside them.
+"""What a tick reads: the unfinished tasks as of one event of the log, and the other inputs of a plan.
 
 Must not know what is planned for any of them.
 """
@@ -25,7 +25,7 @@ _FINISHED: Final = ("done", "cancelled")  # a dead one waits for a person
 
 
 class Survey:
-    """Looks at one data directory, for one scheduler."""
+    """Reads one data directory for one scheduler."""
 
     def __init__(
         self, environment: Environment, handoffs: HandoffSteps, housekeeping: Housekeeping, host: WorkerHost | None

@@ -1,4 +1,4 @@
-"""Carries out what is due of tasks, each by an ordinary command that looks again under its own locks.
+"""Carries out the due actions of tasks, each by an ordinary command that checks again under its own locks.
 
 Must not know when something is due, nor how a worker is started or stopped: that is its host's part.
 """
@@ -79,7 +79,7 @@ class TaskSteps:
         return None if done.events else CHANGED
 
     def ended_first(self, task: Task, action: Action) -> str | None:
-        """End what still runs of a run before its task is given to somebody else; why that is not so, if so."""
+        """End what is left of a run before its task goes to another agent; returns why that failed, if it did."""
         orphans = self._environment.orphans
         if orphans is None:
             return None

@@ -1,1 +1,1 @@
-"""What people who supervise agents look at: what needs them, who is at work, how work flows."""
+"""Services for people who supervise agents: the inbox, the agents, possible actions, work over time."""

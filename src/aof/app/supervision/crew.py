@@ -28,15 +28,17 @@ if TYPE_CHECKING:
 
 
 class CrewService:
-    """Shows who is there and at what."""
+    """Lists the agents and what each holds."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._store = environment.store
 
     def agents(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> AgentPage:
-        """The agents of the chart and everybody who holds something, by name; or only one of them."""
+        """The agents of the chart and all others that hold a task, by name; or only one of them."""
         if agent is not None and (problem := limits.name("agent", agent)):
+            raise problem
+        if problem := limits.whole("limit", limit, 0, results.MOST_ROWS):
             raise problem
         behind = cursors.found_in("agents", cursor, 1)[0] if cursor is not None else ""
         store, now = self._store, self._environment.clock.now()

@@ -37,7 +37,7 @@ _HIDDEN = ("layout", "archived")
 
 
 class ChronicleService:
-    """Looks back."""
+    """Answers questions about the past."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -54,7 +54,9 @@ class ChronicleService:
         limit: int = 50,
         cursor: str | None = None,
     ) -> TimelinePage:
-        """Runs, the last one first: of one task or agent, and those that went on in a time. Waiting stands apart."""
+        """Runs, latest first: of one task or agent, or active in a period. Working and waiting are separate."""
+        if problem := limits.whole("limit", limit, 0, results.MOST_ROWS):
+            raise problem
         now = self._clock.now()
         query = SpanQuery(
             task_id=self._environment.lookup.resolve(task_id) if task_id is not None else None,
@@ -81,6 +83,8 @@ class ChronicleService:
 
     def flow(self, *, days: int = 30) -> Flow:
         """Statuses by day, throughput, how long finished tasks took, and how the runs of each agent ended."""
+        if problem := limits.whole("days", days, 1, results.MOST_DAYS):
+            raise problem
         today = self._clock.now()
         wanted = [times.day(today - back * _DAY_MS) for back in range(days - 1, -1, -1)]
         facts = self._store.flow_facts(wanted[0])

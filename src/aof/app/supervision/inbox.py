@@ -60,7 +60,7 @@ class InboxService:
 
 
 class _Look:
-    """One look, at one moment."""
+    """One call, at one point in time."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
@@ -73,6 +73,8 @@ class _Look:
             if problem := limits.choice("kind", one, attention.NEEDS):
                 raise problem
         if person is not None and (problem := limits.name("person", person)):
+            raise problem
+        if problem := limits.whole("limit", limit, 0, results.MOST_ROWS):
             raise problem
         wanted = kind or attention.NEEDS
         behind = cursors.found_in("inbox", cursor, _PARTS) if cursor is not None else None
@@ -279,7 +281,7 @@ def _lease(task: Task, hop: str) -> _Told:
     held = dict(held_leases(task)).get(run_place(task.id, hop or None))
     who = held.agent if held is not None else None
     calls = (Call("tick", {}), Call("show", {"task_id": task.id}))
-    return f"{who} shows no life, and nobody has reclaimed the task", who, calls
+    return f"no sign of life from {who}, and nobody has reclaimed the task", who, calls
 
 
 _TELLERS = {

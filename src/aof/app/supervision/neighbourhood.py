@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from aof.app.supervision import results
 from aof.core.model.ids import is_task_id
+from aof.core.validation import limits
 from aof.ports import store as ports
 from aof.ports.lists import Row
 
@@ -22,14 +23,16 @@ _Edge = tuple[str, str, str]
 
 
 class NeighbourhoodService:
-    """Looks around one task."""
+    """Finds the tasks connected with one."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._store = environment.store
 
     def neighbourhood(self, task_id: str, *, limit: int = 200) -> Neighbourhood:
-        """The tasks around one, nearest first, and the edges between them."""
+        """The tasks connected with one, nearest first, and the edges between them."""
+        if problem := limits.whole("limit", limit, 1, results.MOST_NEIGHBOURS):
+            raise problem
         root = self._environment.lookup.get(task_id)
         found: dict[str, tuple[Task, int]] = {root.id: (root, 0)}
         edges: set[_Edge] = set()

@@ -1,13 +1,17 @@
-"""What the operations of people who supervise agents answer. Must not know any surface."""
+"""Results of the operations for people who supervise agents. Must not know any surface."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Result
 from aof.core.errors.base import Call
+
+MOST_ROWS: Final = 1_000  # on a page
+MOST_DAYS: Final = 366
+MOST_NEIGHBOURS: Final = 200
 
 
 class NextCall(Result, frozen=True, kw_only=True):

@@ -42,7 +42,7 @@ class RunnerFailed(Unavailable):
 
 
 class AlreadyAnswered(Conflict):
-    """Somebody has answered the question already."""
+    """The question has already been answered."""
 
     code = "already_answered"
 
@@ -60,6 +60,6 @@ class QuestionRequired(Refused):
 
 
 class SelfAnswer(Refused):
-    """Who has asked a question cannot answer it."""
+    """An agent cannot answer its own question."""
 
     code = "self_answer"

@@ -18,7 +18,7 @@ class Unmerged(Refused):
 
 
 class MergePending(Refused):
-    """Several histories have come together and are not merged yet, and git is in the middle of something."""
+    """Several histories are not merged yet, and git is in the middle of a merge, a rebase or a cherry-pick."""
 
     code = "merge_pending"
 
@@ -90,7 +90,7 @@ class LogDamaged(Internal):
 
 
 class LaneRefused(LogDamaged):
-    """A file lies among the log's that is no lane of it: of another repository, cut, or with a header that is wrong."""
+    """A file in the log's folder is not a lane of it: from another repository, cut, or with a wrong header."""
 
     code = "lane_refused"
 

@@ -44,7 +44,7 @@ class Run(_Document, frozen=True, kw_only=True):
 
 
 def attempt_folder(run: Run) -> str:
-    """What the folder of an earlier run goes by; a superseded one may share its number with one that stands."""
+    """The folder name of an earlier run; a superseded run may share its number with a valid one."""
     return f"{run.attempt}-{run.run_id[-TAG_DIGITS:]}" if run.status == "superseded" else str(run.attempt)
 
 

@@ -102,6 +102,16 @@ def choice(field: str, value: object, allowed: Sequence[str]) -> InvalidInput | 
     )
 
 
+def whole(name: str, value: object, least: int, most: int | None = None) -> InvalidInput | None:
+    """Refuse what is not a whole number in a range, with the range."""
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value and (most is None or value <= most):
+        return None
+    span = f"from {least} up" if most is None else f"from {least} to {most:,}"
+    return InvalidInput(
+        f"'{name}' is not a whole number {span}: {str(value)[:80]}", f"give a number {span}", parameter=name
+    )
+
+
 def moment(name: str, said: str, now: int) -> str | InvalidInput:
     """A day or a moment as AOF writes it, from how people say it; a refusal of what is neither."""
     try:

@@ -35,7 +35,7 @@ _OPEN: Final = 8  # questions of one task
 
 
 def ask(records: Records, command: c.Ask, now: int) -> Verdict:
-    """Record the question, which is a sign of life too; the same words again are the same open question."""
+    """Record the question, which is also a heartbeat; the same text again is the same open question."""
     task = records.task(command.task_id)
     if task.gated:
         return _ask_at_hop(records, task, command, now)
@@ -72,7 +72,7 @@ def _ask_at_hop(records: Records, task: Task, command: c.Ask, now: int) -> Verdi
 
 
 def _asked(task: Task, command: c.Ask, agent: str, run: str, hop: str | None = None) -> tuple[Draft, ...] | AofError:
-    """The event of a question, none where this run has asked it already, or what is wrong with it."""
+    """The event of a question; none where this run has already asked it; or the refusal."""
     text = command.text.strip()
     if problem := _malformed(task, command, text):
         return problem
@@ -135,7 +135,7 @@ def answer(records: Records, command: c.AnswerQuestion, now: int) -> Verdict:
 
 
 def _own_question(records: Records, task: Task, question: Question, command: c.AnswerQuestion) -> SelfAnswer | None:
-    """The refusal of one's own question, where names are more than a word: an agent must not give itself leave."""
+    """Refuse an answer to one's own question, where callers are authenticated: no agent permits itself anything."""
     policy = records.policy
     bound = policy.binds or command.proven is not None or command.vouched is not None
     own = question.by in (command.acting, command.session)
@@ -172,7 +172,7 @@ def _meant(task: Task, command: c.AnswerQuestion) -> Question | AofError:
 
 
 def _unclear(task: Task, waiting: tuple[Question, ...]) -> AofError:
-    """Why an answer without the name of a question is none."""
+    """Why an answer that names no question is refused."""
     if waiting:
         names = ", ".join(one.id for one in waiting)
         return QuestionRequired(

@@ -1,1 +1,1 @@
-"""Documents after a merge by git: written anew from the log, with what people wrote on either side."""
+"""Documents after a merge by git: rewritten from the log, with what people wrote on either side."""

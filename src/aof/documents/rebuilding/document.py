@@ -1,4 +1,4 @@
-"""A document that git has merged: what the log says is written anew, and what only people wrote is added to it.
+"""A document that git has merged: rewritten from the log, with the text that only people wrote added.
 
 The same log and the same hand-written lines give the same text, whichever side was whose. Must not know where files
 lie, nor any single document.

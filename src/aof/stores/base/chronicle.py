@@ -36,7 +36,7 @@ _DAY: Final = 10  # characters of a moment
 
 
 def is_chronicled(database: sqlite3.Connection) -> bool:
-    """Whether the tables are there, as they are where somebody has asked before."""
+    """Whether the tables exist; the first query creates them."""
     return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'lives'").fetchone() is not None
 
 
@@ -116,7 +116,7 @@ _HANDLERS: Final[dict[str, Callable[[sqlite3.Connection, Event], None]]] = {
 
 
 def last_seen(database: sqlite3.Connection) -> dict[str, str]:
-    """When the log tells last of each name."""
+    """When each name was last seen in the log."""
     return dict(database.execute("SELECT agent, at FROM seen").fetchall())
 
 

@@ -123,7 +123,7 @@ class Parts:
 
     @cached_property
     def clone(self) -> Clone:
-        """What tells this clone from others of the same history."""
+        """The identity of this clone among others of the same history."""
         from aof.stores.filesystem.log.claims import Claims
         from aof.stores.filesystem.working_copy.clone import Clone
 

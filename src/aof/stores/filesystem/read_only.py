@@ -83,7 +83,7 @@ class ReadOnlyUnit(MemoryUnit):
         raise self._store.refusal()
 
     def numbers(self) -> Numbers:
-        """Who may not write counts nothing."""
+        """A process that may not write counts nothing."""
         return Numbers()
 
     def beat(self, heartbeat: Heartbeat) -> NoReturn:  # noqa: ARG002 - as below

@@ -143,7 +143,7 @@ class MemoryStore:
         return self._told
 
     def last_seen(self) -> dict[str, str]:
-        """When the log tells last of each name."""
+        """When each name was last seen in the log."""
         with self._kept.lock:
             return chronicle.last_seen(self._chronicle())
 

@@ -245,7 +245,7 @@ class Delegation:
             return False
 
     def _is_about_ours(self, answer: StreamResponse) -> bool:
-        """Whether an update tells something of our task: updates about another, or of no known state, tell nothing."""
+        """Whether an update is about our task, and in a state that we know."""
         ours = self._remote.remote_task_id
         match answer.WhichOneof("payload"):
             case "task":

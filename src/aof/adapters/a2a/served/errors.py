@@ -25,7 +25,7 @@ _BY_KIND: dict[str, type[A2AError]] = {
 
 
 def internal_error(error: Exception) -> A2AError:
-    """What nobody foresaw: recorded here, and the peer is told only where."""
+    """An unexpected error: it is recorded here, and the peer gets only the reference."""
     return InternalError(f"an internal error, recorded as {record('an A2A request', error)}")
 
 

@@ -100,7 +100,7 @@ class PeerInbox:
         return str(made.task_id)
 
     def _release(self, task_id: str, caller: Caller, key: str) -> None:
-        """Let the task be begun, once; whoever makes a draft of it later is right."""
+        """Make the task claimable, once; if somebody makes it a draft again later, it stays one."""
         if self._fabric.get(task_id).metadata.get("draft"):
             self._do("edit", caller, taskId=task_id, metadata={"draft": None}, key=f"{key}-files")
         if self._fabric.get(task_id).status == "backlog":
@@ -126,7 +126,7 @@ class PeerInbox:
         return known
 
     def _answer(self, task: Task, message: Message, text: str, caller: Caller, key: str, *, known: bool) -> None:
-        """What the peer adds to a task stands in its description, where the next run reads it."""
+        """Add what the peer says to the description of the task, where the next run reads it."""
         if not known:
             said = {"messageId": message.message_id, "text": text}
             whole = f"{description(task.body).rstrip()}\n\n**{caller.actor}:** {text}\n"

@@ -45,6 +45,8 @@ def _asked(screen: Screen, asked: Any) -> None:
         screen.block(asked.answer.text)
     else:
         screen.line(f"{asked.task_id}  {asked.question} is open")
+        if asked.status == "in-progress":
+            screen.say((f"wait for the answer: aof ask {asked.task_id} --question {asked.question} --wait 10m", "dim"))
 
 
 def _answered(screen: Screen, answered: Any) -> None:
@@ -104,7 +106,7 @@ def _templates(screen: Screen, found: Any) -> None:
 
 def _verified(screen: Screen, verified: Any) -> None:
     rest = f" of {verified.head}" if verified.verified_to < verified.head else ""
-    screen.line(f"the history is verified to event {verified.verified_to}{rest}")
+    screen.line(f"the hash chain is verified up to event {verified.verified_to}{rest}")
 
 
 _TEXTS: dict[str, Callable[[Screen, Any], None]] = {

@@ -62,7 +62,7 @@ def _channels(screen: Screen, channels: list[dict[str, Any]], sent: str | None) 
 
 
 def open_page(context: Context, values: dict[str, Any]) -> Answer:
-    """Print a link to the page that works once, and open it; without a service, be the service until told to stop."""
+    """Print a one-time link to the board, and open it; if no service runs, run one until it is stopped."""
     refuse_in_run("open the page", os.environ)
     pages, data_dir = context.bootstrap("surfaces")().pages(), context.options.get("data_dir")
     scope, actor = values.get("scope", "admin"), context.fabric.actor
@@ -97,4 +97,4 @@ def open_page(context: Context, values: dict[str, Any]) -> Answer:
 
 def _say(screen: Screen, url: str) -> None:
     screen.say(url, cut_off=False)
-    screen.say(("good once, for a minute; another one: aof board --web", "dim"), cut_off=False)
+    screen.say(("works once, within a minute; for another one: aof board --web", "dim"), cut_off=False)

@@ -14,7 +14,7 @@ from aof.app.commands.identity import refuse_in_run
 from aof.app.queries import primer
 from aof.core.validation import limits
 
-_USES = {"link": "(link to the page)", "session": "(a page)"}
+_USES = {"link": "(link to the board)", "session": "(board session)"}
 
 
 class WrittenFile(Protocol):
@@ -50,7 +50,7 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
 
     def text(screen: Screen) -> None:
         if http is None:
-            screen.line(f"{root} {('would be made' if dry else 'made') if made else 'is there already'}")
+            screen.line(f"{root} {('would be created' if dry else 'created') if made else 'already exists'}")
         _list(screen, changes, dry=dry)
         for step in steps:
             screen.line(f"next: {step}")

@@ -251,12 +251,14 @@ def _help(one: Parameter) -> str:
     if one.spelling.help:
         return one.spelling.help
     parts = [one.description] if one.description else []
-    if get_origin(one.kind) is Literal:
-        *others, last = get_args(one.kind)
+    each = get_args(one.kind)[0] if get_origin(one.kind) is list else one.kind
+    if get_origin(each) is Literal:
+        *others, last = get_args(each)
         parts.append(f"{', '.join(others)} or {last}")
     said = ": ".join(parts)
     kind, read = _form(one.kind, one.spelling)
     said += ", or - for standard input" if read == "stdin" else ""
+    said += ", or a time such as 10m" if read == "seconds" else ""
     said += "; a JSON object or @FILE works too" if read == "object" else ""
     said += "; may be repeated" if kind == MANY and not one.spelling.place else ""
     return f"{said} {one.spelling.note}".rstrip()

@@ -18,7 +18,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=5,
         options=(
-            Option("--kind", "only this kind; may be repeated", metavar="K", kind="many", type="item"),
+            Option("--kind", "only this kind: gate, question, blocked, deadletter, overdue, lease, agent, mail or handoff; may be repeated", metavar="K", kind="many", type="item"),
             Option("--person", "only what waits for this person or for nobody in particular", metavar="P"),
             Option("--limit", "at most this many (default 50)", metavar="N", type="int"),
             Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C"),
@@ -212,7 +212,7 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "neighbourhood",
-        "the tasks around one",
+        "the tasks connected with one",
         operation="neighbourhood",
         section="see",
         order=62,
@@ -235,13 +235,13 @@ VERBS: tuple[Verb, ...] = (
             Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
-            Option("--seq", "event, or the last one before it (else the last)", metavar="SEQ", type="int"),
+            Option("--seq", "event number, or the task's last event before it (else its last event)", metavar="SEQ", type="int"),
         ),
         example="aof at 001 --seq 12",
     ),
     Verb(
         "timeline",
-        "runs over time, the last one first, with what they worked and waited",
+        "runs over time, latest first, with how long each worked and waited",
         operation="timeline",
         section="see",
         order=85,
@@ -250,8 +250,8 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--agent", "only runs of this agent", metavar="A"),
-            Option("--since", "only what went on then or later (a day, a moment, or -7d)", metavar="WHEN"),
-            Option("--before", "only what began earlier (a day, a moment, or -7d)", metavar="WHEN"),
+            Option("--since", "only runs that were active then or later (a day, a moment, or -7d)", metavar="WHEN"),
+            Option("--before", "only runs that began earlier (a day, a moment, or -7d)", metavar="WHEN"),
             Option("--limit", "at most this many (default 50)", metavar="N", type="int"),
             Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C"),
         ),
@@ -259,12 +259,12 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "flow",
-        "how work flows: statuses by day, throughput, lead times, runs by agent",
+        "how work flows: tasks by status per day, throughput, lead times, runs by agent",
         operation="flow",
         section="see",
         order=86,
         options=(
-            Option("--days", "days up to today (default 30)", metavar="N", type="int"),
+            Option("--days", "how many days, up to today (default 30)", metavar="N", type="int"),
         ),
         example="aof flow --days 14",
     ),
@@ -322,8 +322,8 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--agent", "who takes it (default: you)", metavar="A"),
-            Option("--ttl", "length of the lease in seconds", metavar="S", type="seconds"),
-            Option("--wait", "seconds to wait for work", metavar="S", type="seconds"),
+            Option("--ttl", "length of the lease in seconds, or a time such as 10m", metavar="S", type="seconds"),
+            Option("--wait", "seconds to wait for work, or a time such as 10m", metavar="S", type="seconds"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--hop", "hop of the workflow", metavar="H"),
             Option("--keep", "hold it beyond this session; your calls renew it"),
@@ -342,7 +342,7 @@ VERBS: tuple[Verb, ...] = (
             Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
-            Option("--ttl", "length of the lease in seconds", metavar="S", type="seconds"),
+            Option("--ttl", "length of the lease in seconds, or a time such as 10m", metavar="S", type="seconds"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
         ),
@@ -383,9 +383,9 @@ VERBS: tuple[Verb, ...] = (
             Argument("TEXT", "what to ask, or - for standard input", required=False, target="text", type="stdin"),
         ),
         options=(
-            Option("--choice", "answer to choose from; may be repeated", metavar="T", kind="many", target="choices"),
-            Option("--question", "instead of a text: earlier question whose answer you wait for", metavar="Q"),
-            Option("--wait", "seconds to wait for the answer", metavar="S", type="seconds"),
+            Option("--choice", "suggested answer; may be repeated", metavar="T", kind="many", target="choices"),
+            Option("--question", "instead of a text: question that was asked before, to wait for its answer", metavar="Q"),
+            Option("--wait", "seconds to wait for the answer, or a time such as 10m", metavar="S", type="seconds"),
             Option("--leave", "end the run; the answer makes the task ready again"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
@@ -656,7 +656,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--owner", "person or agent responsible for the task", metavar="O"),
             Option("--due", "when it should be done (a day, a moment, tomorrow, or +3d)", metavar="WHEN"),
             Option("--parent", "parent task", metavar="ID", target="parent_id"),
-            Option("--clear", "field to take away; may be repeated", metavar="C", kind="many", type="item"),
+            Option("--clear", "field to take away: description, owner, resource, due, parent, acceptance, constraints, profile, agent, role, team or tags; may be repeated", metavar="C", kind="many", type="item"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -961,7 +961,7 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "answer",
-        "answer a question of an agent",
+        "answer an agent's question",
         operation="answer",
         section="review",
         order=5,
@@ -970,7 +970,7 @@ VERBS: tuple[Verb, ...] = (
             Argument("TEXT", "answer, or - for standard input", target="text", type="stdin"),
         ),
         options=(
-            Option("--question", "question, such as Q1", metavar="Q"),
+            Option("--question", "question to answer, such as Q1; needed where several are open", metavar="Q"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
@@ -1036,7 +1036,7 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "agents",
-        "who is at work, and on what",
+        "which agents are working, and on what",
         operation="agents",
         section="team",
         order=5,
@@ -1451,15 +1451,15 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "merge",
-        "bring the histories of several clones together",
+        "merge the histories of several clones",
         operation="merge",
         section="data",
         order=25,
         options=(
-            Option("--dry-run", "only show what would come together"),
+            Option("--dry-run", "only show what would be merged"),
         ),
         example="aof merge --dry-run",
-        help="A command that changes something does this by itself unless git is in the middle of a merge.",
+        help="Commands that write do this first, unless git is in a merge, a rebase or a cherry-pick.",
     ),
     Verb(
         "recover",
@@ -1471,12 +1471,12 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "verify",
-        "verify the chain of hashes of the log",
+        "verify the hash chain of the log",
         operation="verify",
         section="data",
         order=35,
         options=(
-            Option("--limit", "at most this many events beyond those verified before", metavar="N", type="int"),
+            Option("--limit", "at most this many events beyond those that this process has verified", metavar="N", type="int"),
         ),
         example="aof verify",
     ),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _OF_MANY = ("cancel", "archive", "retry", "edit")  # which `aof bulk` does with many tasks
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_WANTED = {"int": "a whole number", "seconds": "seconds or a time such as 90s, 5m or 2h"}
 
 
 class UsageError(Exception):
@@ -138,9 +139,9 @@ def _typed(option: Option, text: str) -> Any:
             return _seconds(text)
         return int(text) if option.type == "int" else float(text) if option.type == "float" else text
     except ValueError:
-        whole = "a whole number" if option.type == "int" else "a number"
+        wanted = _WANTED.get(option.type, "a number")
         hint = f"{option.name} {option.metavar}: {option.help}"
-        raise UsageError(f"{option.name} needs {whole}, not {text[:40]!r}", hint) from None
+        raise UsageError(f"{option.name} needs {wanted}, not {text[:40]!r}", hint) from None
 
 
 def _seconds(text: str) -> float:

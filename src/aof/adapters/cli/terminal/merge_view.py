@@ -10,16 +10,16 @@ _COMMIT = "commit the result: git add -A .aof && git commit"
 
 
 def show(screen: Screen, merged: Any) -> None:
-    """How much came together, then everything that somebody should look at."""
+    """How much was merged, then everything that needs a look."""
     if merged.histories == 1 and not merged.commits:
-        screen.line("there is one history; nothing to merge")
+        screen.line("there is only one history: nothing to merge")
         for note in merged.notes:
             screen.say(note, cut_off=False)
         return
-    would = "would bring" if merged.dry_run else "brought"
+    would = "would merge" if merged.dry_run else "merged"
     commits = f"{merged.commits} change{'' if merged.commits == 1 else 's'}"
     tasks = f"{merged.touched} task{'' if merged.touched == 1 else 's'}"
-    screen.line(f"{would} {merged.histories} histories together: {commits} to {tasks}")
+    screen.line(f"{would} {merged.histories} histories: {commits} to {tasks}")
     for one in merged.renumbered:
         screen.say(("renumbered", "waiting"), f"  {one.old} → {one.new}  {one.title}", cut_off=False)
     for task in merged.tasks:

@@ -1,4 +1,4 @@
-"""What people who supervise agents are shown on a terminal. Must not know how it was found."""
+"""Views for people who supervise agents, on a terminal. Must not know where the data comes from."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from aof.adapters.cli.terminal.screen import Screen
 
 _LONG = 60  # characters of a value
+_NAMED = ("agent", "lease")  # kinds whose reason names the agent
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
@@ -25,15 +26,20 @@ def inbox(screen: Screen, page: Any) -> None:
 
 
 def _verbs(one: Any) -> str:
-    """What to do about an item; to look at it is always possible."""
+    """The verbs to use next; `show` only where there is no other."""
     return ", ".join(call.operation.replace("_", " ") for call in one.next if call.operation != "show") or "show"
 
 
 def _said(one: Any) -> str:
     words = " ".join(one.reason.split())
     named = f"{one.question} " if one.question else f"{one.hop}: " if one.hop else ""
-    who = f" ({one.agent})" if one.agent and one.kind != "agent" else ""
-    return f"{named}{words}{who}" + (f"  · {one.title}" if one.title else "")
+    who = f" ({one.agent})" if one.agent and one.kind not in _NAMED else ""
+    return f"{named}{words}{choices_of(one.choices or ())}{who}" + (f"  · {one.title}" if one.title else "")
+
+
+def choices_of(choices: Sequence[str]) -> str:
+    """The answers that a question offers, to stand after its text."""
+    return f" [{' | '.join(choices)}]" if choices else ""
 
 
 def _rest(screen: Screen, page: Any, shown: int) -> None:
@@ -44,7 +50,7 @@ def _rest(screen: Screen, page: Any, shown: int) -> None:
 def agents(screen: Screen, page: Any) -> None:
     """Who is at work, and on what."""
     if not page.agents:
-        screen.line("no agents yet")
+        screen.line("no agents")
         return
     rows = []
     for one in page.agents:
@@ -56,7 +62,7 @@ def agents(screen: Screen, page: Any) -> None:
 
 
 def _holds(one: Any) -> str:
-    held = [f"{work.task_id} ({'ran out' if work.expired else lasted(work.left) + ' left'})" for work in one.holds]
+    held = [f"{work.task_id} ({'expired' if work.expired else lasted(work.left) + ' left'})" for work in one.holds]
     return ", ".join(held) or (one.reason or "-")
 
 
@@ -64,7 +70,7 @@ def moves(screen: Screen, found: Any) -> None:
     """What may be done with a task now."""
     screen.line(f"{found.task_id}  {screen.paint(found.status, found.status)}")
     rows = [(one.operation, one.to or "-", ", ".join(one.asks) or "-") for one in found.actions]
-    screen.table(("MAY", "TO", "NEEDS"), rows)
+    screen.table(("ACTION", "TO", "NEEDS"), rows)
 
 
 def timeline(screen: Screen, page: Any) -> None:
@@ -83,11 +89,11 @@ def timeline(screen: Screen, page: Any) -> None:
 def neighbourhood(screen: Screen, found: Any) -> None:
     """The tasks around one."""
     rows = [(one.id, one.status, str(one.depth), one.title) for one in found.nodes]
-    screen.table(("ID", "STATUS", "FAR", "TITLE"), rows, colour_by=(1,))
+    screen.table(("ID", "STATUS", "DISTANCE", "TITLE"), rows, colour_by=(1,))
     for edge in found.edges:
         screen.line(f"{edge.source} {edge.kind} {edge.target}")
     if found.left_out:
-        screen.say((f"… and {found.left_out} more beside these", "dim"))
+        screen.say((f"… {found.left_out} more", "dim"))
 
 
 def flow(screen: Screen, found: Any) -> None:
@@ -102,10 +108,14 @@ def flow(screen: Screen, found: Any) -> None:
         )
         for day in moved
     ]
-    screen.table(("DAY", "CREATED", "DONE", "AT ITS END"), rows or [("-", "0", "0", "no tasks yet")])
+    screen.table(("DAY", "CREATED", "DONE", "AT END OF DAY"), rows or [("-", "0", "0", "no tasks yet")])
     for name, times in (("lead time", found.lead_time), ("cycle time", found.cycle_time)):
         shown = ", ".join(f"{share} % within {lasted(getattr(times, f'p{share}'))}" for share in (50, 75, 90, 95))
-        screen.line(f"{name} of {times.count} finished tasks: {shown}" if times.count else f"{name}: no task finished")
+        screen.line(
+            f"{name} of {times.count} finished task{'' if times.count == 1 else 's'}: {shown}"
+            if times.count
+            else f"{name}: no task finished"
+        )
     ended = [
         (one.agent, str(one.attempts), str(one.completed), str(one.failed), str(one.expired)) for one in found.agents
     ]
@@ -117,14 +127,13 @@ def moment(screen: Screen, found: Any) -> None:
     """One task after one event, and what that changed."""
     event = found.event
     screen.line(f"{found.task_id}  event {found.seq} ({found.number} of {found.events}): {event['type']}")
-    rows = [(one.field, _short(one.before), _short(one.after)) for one in found.changed]
-    if rows:
-        screen.table(("FIELD", "BEFORE", "AFTER"), rows, whole=True)
+    if not found.changed:
+        screen.line("this event changed no field")
+        return
+    from aof.app.queries.versions import excerpts  # which only this view needs
 
-
-def _short(value: Any) -> str:
-    text = "-" if value in (None, "", [], (), {}) else " ".join(str(value).split())
-    return text if len(text) <= _LONG else f"{text[: _LONG - 1]}…"
+    rows = [(one.field, *excerpts(one.before, one.after, _LONG)) for one in found.changed]
+    screen.table(("FIELD", "BEFORE", "AFTER"), rows, whole=True)
 
 
 def lasted(seconds: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from aof.adapters.cli.terminal.screen import Screen, ago
+from aof.adapters.cli.terminal.supervision import choices_of
 from aof.app.fabric import Fabric
 from aof.core.model.ids import is_task_id
 from aof.core.model.task import Task
@@ -60,7 +61,7 @@ def _state(task: dict[str, Any], fabric: Fabric, now: int) -> Iterator[Fact]:
     if held := task.get("blocked"):
         yield "blocked", ((held["reason"], "blocked"),)
     for asked in task.get("questions", ()):
-        yield f"{asked['id']}", (f"{asked['text']} ({asked['by']})",)
+        yield f"{asked['id']}", (f"{asked['text']}{choices_of(asked.get('choices', ()))} ({asked['by']})",)
         given = asked.get("answer")
         yield "", ((f"→ {given['text']} ({given['by']})", "done") if given else ("not answered yet", "review"),)
     if warning := task.get("warning"):

@@ -22,13 +22,15 @@ class DoctorParams(Params, frozen=True, kw_only=True):
 class VerifyParams(Params, frozen=True, kw_only=True):
     """How much at once."""
 
-    limit: Annotated[int, param("at most this many events beyond those verified before", ge=1)] | UnsetType = UNSET
+    limit: (
+        Annotated[int, param("at most this many events beyond those that this process has verified", ge=1)] | UnsetType
+    ) = UNSET
 
 
 class MergeParams(Params, frozen=True, kw_only=True):
     """Whether to do it, or only to tell."""
 
-    dry_run: Annotated[bool, param("only show what would come together")] | UnsetType = UNSET
+    dry_run: Annotated[bool, param("only show what would be merged")] | UnsetType = UNSET
 
 
 class TickParams(Params, frozen=True, kw_only=True):
@@ -92,15 +94,15 @@ ROWS: tuple[Operation, ...] = (
         name="merge",
         parameters=MergeParams,
         result=MergedHistories,
-        help="Bring together the histories that several clones wrote, after git brought their files.",
+        help="Merge the histories that several clones wrote, after git has brought their files together.",
         effect="write",
         tool="aof_merge",
         verb="merge",
         cli=Cli(
             section="data",
             order=25,
-            summary="bring the histories of several clones together",
-            notes="A command that changes something does this by itself unless git is in the middle of a merge.",
+            summary="merge the histories of several clones",
+            notes="Commands that write do this first, unless git is in a merge, a rebase or a cherry-pick.",
             example="aof merge --dry-run",
         ),
         needs="lead",
@@ -109,14 +111,14 @@ ROWS: tuple[Operation, ...] = (
         name="verify",
         parameters=VerifyParams,
         result=HistoryVerified,
-        help="Verify that the history is what was written: each event's hash follows from the one before.",
+        help="Verify the log's hash chain: that no event was changed, removed or reordered.",
         effect="read",
         tool="aof_verify",
         verb="verify",
         cli=Cli(
             section="data",
             order=35,
-            summary="verify the chain of hashes of the log",
+            summary="verify the hash chain of the log",
             example="aof verify",
         ),
     ),

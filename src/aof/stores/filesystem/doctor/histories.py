@@ -1,4 +1,4 @@
-"""Have several clones written, and has nobody brought their histories together? Then nothing else can be told yet.
+"""Finds histories of several clones that are not merged yet; until they are, nothing else can be checked.
 
 Git has brought files of both: a task may lie in two folders, and files may hold the marks of a merge. Only a merge of
 the histories settles that.
@@ -27,7 +27,7 @@ def check(case: Case) -> list[DoctorFinding]:
 
 def _waiting(case: Case, tips: int) -> Iterator[DoctorFinding]:
     store = case.store
-    what = f"{tips} clones have written to the log since their histories were last brought together"
+    what = f"{tips} clones have written to the log since their histories were last merged"
     yield DoctorFinding(Problem("several_histories", "events/", what, MERGE), 1, lambda _now: _merge(store))
     doubled = [(task_id, places) for task_id, places in sorted(case.scan.places.items()) if len(places) > 1]
     for task_id, places in doubled[:_SHOWN]:
@@ -37,7 +37,7 @@ def _waiting(case: Case, tips: int) -> Iterator[DoctorFinding]:
     files = [store.paths.task(place, one) for one in case.scan.changed for place in case.scan.places.get(one, ())]
     marked = [path for path in (*files, *(f"{store.paths.root}/{name}" for name in _DOCUMENTS)) if _holds_marks(path)]
     for path in marked[:_SHOWN]:
-        what = "it holds the marks of a merge that git could not make"
+        what = "it has conflict markers of git"
         yield DoctorFinding(Problem("conflict_marks", store.paths.relative(path), what, MERGE))
 
 

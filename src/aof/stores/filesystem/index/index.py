@@ -176,7 +176,7 @@ class Index:
         return self._cache.ask(lambda database: attention_table.find(database, query))
 
     def last_seen(self) -> dict[str, str]:
-        """When the log tells last of each name."""
+        """When each name was last seen in the log."""
         from aof.stores.base import chronicle
 
         return self._cache.ask(chronicle.last_seen, chronicled=True)

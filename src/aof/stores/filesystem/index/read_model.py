@@ -51,7 +51,7 @@ class IndexReadModel:
         return self.index.attention(query)
 
     def last_seen(self) -> dict[str, str]:
-        """When the log tells last of each name."""
+        """When each name was last seen in the log."""
         return self.index.last_seen()
 
     def run_spans(self, query: SpanQuery) -> SpanPage:

@@ -1,4 +1,4 @@
-"""What tells this clone of a data directory from others of the same history: how it counts, and which runs are its own.
+"""The identity of this clone among others of the same history: how it numbers tasks, and which runs are its own.
 
 A clone that did not begin the history has a random token in its lock folder, which git does not carry. The file that it
 stands in names its own inode, so that a copied folder is another clone. Heartbeats do not travel either: a run whose

@@ -1,1 +1,1 @@
-"""Operations of people who supervise agents: what needs them, who is at work, how it goes."""
+"""Operations for people who supervise agents: the inbox, questions, and views of the work."""

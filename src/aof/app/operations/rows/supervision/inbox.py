@@ -8,10 +8,10 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.operations.rows.fields import Cursor
 from aof.app.operations.spec import Cli, Operation, Params, Spelling, param
-from aof.app.supervision.results import InboxPage
+from aof.app.supervision.results import MOST_ROWS, InboxPage
 from aof.core.runs.attention import Need
 
-Limit = Annotated[int, param("at most this many", Spelling(note="(default 50)"), ge=0, le=1_000)]
+Limit = Annotated[int, param("at most this many", Spelling(note="(default 50)"), ge=0, le=MOST_ROWS)]
 
 
 class InboxParams(Params, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ ROWS: tuple[Operation, ...] = (
         name="inbox",
         parameters=InboxParams,
         result=InboxPage,
-        help="What needs a person, oldest first: reviews, questions, what is stuck, dead, overdue or abandoned.",
+        help="What needs a person, oldest first: reviews, questions, and work that is stuck, given up or overdue.",
         effect="read",
         tool="aof_inbox",
         verb="inbox",

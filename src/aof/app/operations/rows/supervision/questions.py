@@ -11,18 +11,23 @@ from aof.app.operations.rows.fields import ChangeParams
 from aof.app.operations.rows.reports import ReportParams
 from aof.app.operations.spec import FILLED, Cli, Operation, Spelling, StandIn, param
 
-QuestionId = Annotated[str, param("question, such as Q1", Spelling(metavar="Q"))]
+QuestionId = Annotated[
+    str, param("question to answer, such as Q1; needed where several are open", Spelling(metavar="Q"))
+]
 
 
 class AskParams(ReportParams, frozen=True, kw_only=True):
     """What to ask a person, and how long to wait for the answer."""
 
     text: Annotated[str, param("what to ask", Spelling(place="[TEXT]", stdin=True), says=FILLED)] | UnsetType = UNSET
-    choices: (
-        Annotated[list[str], param("answer to choose from", Spelling(option="--choice", metavar="T"))] | UnsetType
-    ) = UNSET
+    choices: Annotated[list[str], param("suggested answer", Spelling(option="--choice", metavar="T"))] | UnsetType = (
+        UNSET
+    )
     question: (
-        Annotated[str, param("instead of a text: earlier question whose answer you wait for", Spelling(metavar="Q"))]
+        Annotated[
+            str,
+            param("instead of a text: question that was asked before, to wait for its answer", Spelling(metavar="Q")),
+        ]
         | UnsetType
     ) = UNSET
     wait: (
@@ -61,7 +66,7 @@ ROWS: tuple[Operation, ...] = (
         name="answer",
         parameters=AnswerParams,
         result=Answered,
-        help="Answer a question of an agent.",
+        help="Answer an agent's question.",
         effect="write",
         tool="aof_answer",
         verb="answer",

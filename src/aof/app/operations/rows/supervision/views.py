@@ -9,7 +9,16 @@ from msgspec import UNSET, UnsetType
 from aof.app.operations.rows.fields import Cursor
 from aof.app.operations.rows.supervision.inbox import Limit
 from aof.app.operations.spec import Cli, Operation, Params, Spelling, TaskParams, param
-from aof.app.supervision.results import AgentPage, Flow, Moves, Neighbourhood, TaskMoment, TimelinePage
+from aof.app.supervision.results import (
+    MOST_DAYS,
+    MOST_NEIGHBOURS,
+    AgentPage,
+    Flow,
+    Moves,
+    Neighbourhood,
+    TaskMoment,
+    TimelinePage,
+)
 
 _WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
 
@@ -27,8 +36,8 @@ class TimelineParams(Params, frozen=True, kw_only=True):
 
     task_id: Annotated[str, param("only runs of this task", Spelling(place="ID"))] | UnsetType = UNSET
     agent: Annotated[str, param("only runs of this agent")] | UnsetType = UNSET
-    since: Annotated[str, param("only what went on then or later", _WHEN)] | UnsetType = UNSET
-    before: Annotated[str, param("only what began earlier", _WHEN)] | UnsetType = UNSET
+    since: Annotated[str, param("only runs that were active then or later", _WHEN)] | UnsetType = UNSET
+    before: Annotated[str, param("only runs that began earlier", _WHEN)] | UnsetType = UNSET
     limit: Limit | UnsetType = UNSET
     cursor: Cursor = UNSET
 
@@ -36,20 +45,28 @@ class TimelineParams(Params, frozen=True, kw_only=True):
 class NeighbourhoodParams(TaskParams, frozen=True, kw_only=True):
     """Around which task, and how many tasks."""
 
-    limit: Annotated[int, param("at most this many tasks", ge=1, le=200)] | UnsetType = UNSET
+    limit: Annotated[int, param("at most this many tasks", ge=1, le=MOST_NEIGHBOURS)] | UnsetType = UNSET
 
 
 class FlowParams(Params, frozen=True, kw_only=True):
     """Over how many days."""
 
-    days: Annotated[int, param("days up to today", Spelling(note="(default 30)"), ge=1, le=366)] | UnsetType = UNSET
+    days: (
+        Annotated[int, param("how many days, up to today", Spelling(note="(default 30)"), ge=1, le=MOST_DAYS)]
+        | UnsetType
+    ) = UNSET
 
 
 class MomentParams(TaskParams, frozen=True, kw_only=True):
     """Which task, after which event."""
 
     seq: (
-        Annotated[int, param("event, or the last one before it (else the last)", Spelling(metavar="SEQ"), ge=0)]
+        Annotated[
+            int,
+            param(
+                "event number, or the task's last event before it (else its last event)", Spelling(metavar="SEQ"), ge=0
+            ),
+        ]
         | UnsetType
     ) = UNSET
 
@@ -59,11 +76,11 @@ ROWS: tuple[Operation, ...] = (
         name="agents",
         parameters=AgentsParams,
         result=AgentPage,
-        help="Who is at work: last sign of life, what each holds under which lease, load and capacity.",
+        help="Who is working: when each agent was last seen, what it holds under which lease, its load and capacity.",
         effect="read",
         tool="aof_agents",
         verb="agents",
-        cli=Cli(section="team", order=5, summary="who is at work, and on what", example="aof agents"),
+        cli=Cli(section="team", order=5, summary="which agents are working, and on what", example="aof agents"),
     ),
     Operation(
         name="moves",
@@ -79,7 +96,7 @@ ROWS: tuple[Operation, ...] = (
         name="timeline",
         parameters=TimelineParams,
         result=TimelinePage,
-        help="Runs over time, the last one first, with what they worked and waited.",
+        help="Runs over time, latest first, with how long each worked and waited.",
         effect="read",
         tool="aof_timeline",
         verb="timeline",
@@ -89,17 +106,19 @@ ROWS: tuple[Operation, ...] = (
         name="neighbourhood",
         parameters=NeighbourhoodParams,
         result=Neighbourhood,
-        help="The tasks around one, nearest first, and the edges between them.",
+        help="The tasks connected with one, nearest first, and the edges between them.",
         effect="read",
         tool="aof_neighbourhood",
         verb="neighbourhood",
-        cli=Cli(section="see", order=62, summary="the tasks around one", aliases=("near",), example="aof near 001"),
+        cli=Cli(
+            section="see", order=62, summary="the tasks connected with one", aliases=("near",), example="aof near 001"
+        ),
     ),
     Operation(
         name="flow",
         parameters=FlowParams,
         result=Flow,
-        help="How work flows: statuses by day, throughput, lead times, runs by agent.",
+        help="How work flows: tasks by status per day, throughput, lead times, runs by agent.",
         effect="read",
         tool="aof_flow",
         verb="flow",

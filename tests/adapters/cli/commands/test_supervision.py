@@ -1,0 +1,50 @@
+"""What people who supervise agents see on the command line."""
+
+from __future__ import annotations
+
+from tests.support.command_line import Aof
+
+
+def test_an_open_question_is_shown_with_its_choices(aof: Aof) -> None:
+    aof("create", "Deploy")
+    aof("claim", "001", "--agent", "ada")
+    aof("ask", "001", "Which region?", "--choice", "eu", "--choice", "us", "--agent", "ada")
+    assert "Q1 Which region? [eu | us] (ada)" in aof("inbox").out
+    assert "Which region? [eu | us] (ada)" in aof("show", "001").out
+
+
+def test_a_question_without_an_answer_yet_shows_how_to_wait_for_one(aof: Aof) -> None:
+    task_id = aof("create", "Deploy", "--json").data["taskId"]
+    aof("claim", "001", "--agent", "ada")
+    asked = aof("ask", "001", "Which region?", "--agent", "ada").out
+    assert f"aof ask {task_id} --question Q1 --wait 10m" in asked
+    left = aof("ask", "001", "May I?", "--agent", "ada", "--leave").out
+    assert "Q2 is open" in left
+    assert "--wait" not in left
+
+
+def test_a_change_at_an_event_is_shown_as_json_from_where_it_differs(aof: Aof) -> None:
+    aof("create", "Deploy")
+    aof("claim", "001", "--agent", "ada")
+    aof("ask", "001", "Which region?", "--agent", "ada")
+    aof("answer", "001", "eu")
+    changed = aof("at", "001").out
+    assert '"answer":{"text":"eu"' in changed
+    assert "{'" not in changed
+
+
+def test_an_event_that_changed_no_field_says_so(aof: Aof) -> None:
+    aof("create", "Deploy")
+    assert "this event changed no field" in aof("at", "001", "--seq", "3").out
+
+
+def test_an_agent_that_nobody_knows_is_not_taken_for_an_empty_team(aof: Aof) -> None:
+    aof("create", "Deploy")
+    aof("claim", "001", "--agent", "ada")
+    assert aof("agents", "--agent", "eve").out.strip() == "no agents"
+
+
+def test_a_wrong_duration_is_refused_with_the_forms_that_work(aof: Aof) -> None:
+    refused = aof("claim", "--agent", "ada", "--wait", "soon")
+    assert refused.code == 2
+    assert "--wait needs seconds or a time such as 90s, 5m or 2h, not 'soon'" in refused.err
