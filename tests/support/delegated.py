@@ -18,6 +18,8 @@ from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.portable import valid
 
 SETTINGS = 'schemaVersion = 1\n[storage]\ndurability = "relaxed"\n[retry]\nbase = 0.0\n'
+PATIENT = 20.0  # seconds: a peer that answers is heard on a busy machine, too
+IMPATIENT = 0.5  # for a peer from which nothing is to come
 
 
 @contextmanager
@@ -35,7 +37,7 @@ def run_at(
     url: str,
     *,
     agent: str = "pia",
-    patience: float = 0.5,
+    patience: float = PATIENT,
     most: int = MOST_BYTES,
     writes: int = MOST_WRITES,
 ) -> Task:

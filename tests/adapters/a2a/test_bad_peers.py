@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from tests.support.delegated import fabric_of, output, portable, run_at
+from tests.support.delegated import IMPATIENT, fabric_of, output, portable, run_at
 from tests.support.requirements import requirement
 from tests.support.scripted_peer import ScriptedPeer, serving
 
@@ -46,7 +46,7 @@ def says(peer: ScriptedPeer, method: str, *answers: Answer) -> None:
 def end(fabric: Fabric, peer: ScriptedPeer, **more: Any) -> tuple[str, str]:
     """How a task ends at this peer: the code and the cause of its error."""
     task_id = fabric.create("Deal with it").task_id
-    task = run_at(fabric, task_id, peer.address, **more)
+    task = run_at(fabric, task_id, peer.address, **({"patience": IMPATIENT} | more))
     assert not [event for event in fabric.events(task_id=task_id) if event.type == "task.completed"]
     assert task.last_error is not None
     return task.last_error.code, task.last_error.cause
@@ -125,7 +125,7 @@ def test_an_answer_about_another_task_than_ours_is_none(fabric: Fabric) -> None:
         task_id = fabric.create("Paint it").task_id
         assert run_at(fabric, task_id, peer.address).status == "blocked"
         fabric.unblock(task_id)
-        task = run_at(fabric, task_id, peer.address)
+        task = run_at(fabric, task_id, peer.address, patience=IMPATIENT)
     assert task.last_error is not None
     assert (task.last_error.code, task.last_error.cause) == ("peer_unreachable", "lost")
     assert task.metadata["remote"]["remoteTaskId"] == "remote-1"

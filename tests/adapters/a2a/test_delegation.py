@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aof.app.fabric import Fabric
-from tests.support.delegated import fabric_of, output, portable, run_at
+from tests.support.delegated import IMPATIENT, fabric_of, output, portable, run_at
 from tests.support.requirements import requirement
 from tests.support.scripted_peer import ScriptedPeer, serving
 
@@ -192,7 +192,7 @@ def test_success_does_not_count_before_every_artifact_is_here(fabric: Fabric) ->
         peer.artifacts = [{"artifactId": "a-1", "name": "result", "parts": [part]}]
         task_id = fabric.create("Bring it", review=False).task_id
         for _ in range(2):
-            task = run_at(fabric, task_id, peer.address)
+            task = run_at(fabric, task_id, peer.address, patience=2.0)
             assert task.status == "ready"
             assert task.last_error is not None
             assert task.last_error.code == "artifact_missing"
@@ -286,7 +286,7 @@ class TestABadPeer:
     @staticmethod
     def end(fabric: Fabric, peer: ScriptedPeer, **more: Any) -> tuple[str, str]:
         task_id = fabric.create("Deal with it").task_id
-        task = run_at(fabric, task_id, peer.address, **more)
+        task = run_at(fabric, task_id, peer.address, **({"patience": IMPATIENT} | more))
         assert not [event for event in fabric.events(task_id=task_id) if event.type == "task.completed"]
         assert task.last_error is not None
         return task.last_error.code, task.last_error.cause

@@ -16,11 +16,14 @@ def test_a_clone_that_is_alone_goes_on_after_any_number_that_it_finds() -> None:
     assert alone.next(()) == 1
     assert alone.next({0, 3, 417_001}) == 417_002
     assert alone.next({7, LARGEST + 3}) == 8, "a number that leaves no room for others is passed over"
+    assert alone.next({7, LARGEST - 1}) == 8
 
 
 def test_the_first_clone_never_counts_where_others_do() -> None:
     first = Numbers(alone=False)
     assert first.next({3, 417_001, 2_345_678}) == 4
+    assert first.next({3, FIRST_AFTER_DERIVED - 1}) == 4
+    assert first.next({3, LARGEST - 1}) == 4
     assert first.next({FIRST_OF_BLOCKS - 1}) == FIRST_AFTER_DERIVED
     assert first.next({FIRST_OF_BLOCKS - 1, FIRST_AFTER_DERIVED + 4}) == FIRST_AFTER_DERIVED + 5
 

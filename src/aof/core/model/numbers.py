@@ -7,7 +7,7 @@ comes near them. Must not know what is numbered, nor where a token is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 
 from aof._support.hashing import hexdigest
@@ -39,12 +39,12 @@ class Numbers:
 
     def last(self, used: Iterable[int]) -> int:
         """The number to go on after, of all that were used on a day: at least one that follows is free."""
+        given = set(used)
         if self.alone:
-            return max((number for number in used if number < LARGEST), default=0)
+            return _before_a_free_one({0}, given, _is_small)
         if not self.clone:
-            last = max((number for number in used if _is_first_ones(number)), default=0)
-            return FIRST_AFTER_DERIVED - 1 if last == FIRST_OF_BLOCKS - 1 else last
-        given = sorted(used)
+            begins = {0, FIRST_AFTER_DERIVED - 1} if FIRST_OF_BLOCKS - 1 in given else {0}
+            return _before_a_free_one(begins, given, _is_first_ones)
         for turn in count():
             block = self._block(turn)
             last = max((number for number in given if number in block), default=block.start - 1)
@@ -71,6 +71,16 @@ class Numbers:
         """The numbers of the clone's first block, or of one that it begins when those before it are full."""
         chosen = _BLOCKS[int(hexdigest(f"{self.clone}/{turn}".encode())[:12], 16) % len(_BLOCKS)]
         return range(chosen * BLOCK_SIZE + 1, (chosen + 1) * BLOCK_SIZE)
+
+
+def _before_a_free_one(begins: set[int], used: set[int], is_ours: Callable[[int], bool]) -> int:
+    """The largest number of ours, or beginning of ours, that a free number of ours follows."""
+    candidates = begins.union(filter(is_ours, used))
+    return max(one for one in candidates if is_ours(one + 1) and one + 1 not in used)
+
+
+def _is_small(number: int) -> bool:
+    return number < LARGEST
 
 
 def _is_first_ones(number: int) -> bool:
