@@ -118,7 +118,7 @@ def test_a_failure_says_how_the_run_ended_and_that_it_is_final(aof: Aof) -> None
         (("create", "x", "--profile", "{broken"), "--profile needs a JSON object"),
         (("create", "x", "--constraint", "@list.json"), "--constraint needs a JSON object"),
         (("create", "x", "--acceptance", "{broken"), "--acceptance needs a JSON object"),
-        (("claim", "--ttl", "5 minutes"), "--ttl needs a number, not '5 minutes'"),
+        (("claim", "--ttl", "5 minutes"), "--ttl needs seconds or a time such as 90s, 5m or 2h, not '5 minutes'"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_refused_before_anything_is_done(
