@@ -160,6 +160,9 @@ class TestAcrossClones:
         theirs = next(event for name, event in _lines(first) if name == lane)
         with pytest.raises(InvalidInput) as refused:
             first.fabric.replay(theirs["hash"])
+        read_only = ReadOnlyStore(str(first.root), first.clock).working_copy
+        assert read_only is not None
+        assert read_only.tips() == 2, "who may only read is warned, too"
         assert f"events/{lane}" in refused.value.message
         assert refused.value.call is not None
         assert refused.value.call.operation == "merge"
