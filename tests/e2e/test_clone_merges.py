@@ -179,3 +179,23 @@ def test_a_persons_edit_on_one_side_comes_together_with_a_command_on_the_other(p
     first.settle()
     task = first.aof("show", "001")
     assert (task["title"], task["priority"]) == ("one, by hand", "high")
+
+
+def test_the_hash_of_an_event_names_it_in_both_clones_also_after_a_merge(pair: tuple[Clone, Clone]) -> None:
+    first, second = pair
+    first.aof("edit", "001", "--title", "one of a")
+    second.aof("edit", "002", "--title", "two of b")
+    edited = [clone.log()[-1] for clone in pair]
+    second.aof("edit", "002", "--title", "two, once more")
+    _together(first, second)
+    for clone in pair:
+        titles = [
+            {task["title"] for task in clone.aof("replay", "--at", event["hash"][:12])["tasks"]} for event in edited
+        ]
+        assert "one of a" in titles[0]
+        assert "two of b" in titles[1]
+        assert clone.aof("show", "002", "--at", edited[1]["hash"])["title"] == "two of b"
+        assert clone.aof("snapshot", "--at", edited[1]["hash"]) == second.aof(
+            "snapshot", "--at", str(clone.aof("replay", "--at", edited[1]["hash"])["seq"])
+        )
+        assert clone.refused("replay", "--at", "0123456789abcdef") == "invalid"

@@ -189,6 +189,8 @@ def _spoilt(draw: st.DrawFn, fitting: dict[str, Any], schema: dict[str, Any]) ->
 def _fits(value: Any, schema: dict[str, Any]) -> bool:
     if "enum" in schema:
         return value in schema["enum"]
+    if "anyOf" in schema:
+        return any(_fits(value, one) for one in schema["anyOf"])
     kinds = {"string": str, "array": list, "object": dict, "integer": int, "number": float, "boolean": bool}
     return type(value) is kinds[schema["type"]] and value != ["x", 3]
 

@@ -84,7 +84,7 @@ class Facade:
         """The task as a record."""
         return self.services.queries.get(task_id)
 
-    def show(self, task_id: str, *, at: int | None = None, full: bool = True) -> dict[str, Any]:
+    def show(self, task_id: str, *, at: int | str | None = None, full: bool = True) -> dict[str, Any]:
         """The whole of one task, with attempts and relationships; `at` an event: as it was then. Else in short."""
         return self.services.queries.show(task_id, at=at, full=full)
 
@@ -380,8 +380,8 @@ class Facade:
         """
         return self.services.queries.lease_ends(task_ids)
 
-    def replay(self, at: int, *, say: Say = silent) -> dict[str, Any]:
-        """All tasks as they were after an event."""
+    def replay(self, at: int | str, *, say: Say = silent) -> dict[str, Any]:
+        """All tasks as they were after an event, which is named by its number or its hash."""
         return self.services.queries.replay(at, say=say)
 
     def graph(self, task_id: str | None = None, *, form: str = "tree") -> Drawing:
@@ -2013,7 +2013,7 @@ class Facade:
         """Statuses by day, throughput, how long finished tasks took, and how the runs of each agent ended."""
         return self.services.chronicle.flow(days=days)
 
-    def task_at(self, task_id: str, *, seq: int | None = None) -> TaskMoment:
+    def task_at(self, task_id: str, *, seq: int | str | None = None) -> TaskMoment:
         """One task as it was after one of its events (else the last one), and what that event changed."""
         return self.services.chronicle.task_at(task_id, seq=seq)
 
@@ -2021,7 +2021,7 @@ class Facade:
         """The tasks connected with one, nearest first, and the edges between them."""
         return self.services.neighbourhood.neighbourhood(task_id, limit=limit)
 
-    def snapshot(self, *, at: int | None = None, archived: bool = False, say: Say = silent) -> dict[str, Any]:
+    def snapshot(self, *, at: int | str | None = None, archived: bool = False, say: Say = silent) -> dict[str, Any]:
         """The portable view of all tasks as they are, or `at` an event: as they were then, by the log alone."""
         return self.services.portable.snapshot(at=at, archived=archived, say=say)
 

@@ -67,6 +67,17 @@ class Page(msgspec.Struct, frozen=True):
     end: tuple[str | int, str] | None = None
 
 
+class HashedEvent(msgspec.Struct, frozen=True):
+    """An event found by its hash: its number, or that of the event which repeats it in the log after a merge.
+
+    Without a number it is only in a file of another clone, or of a merge that another one has replaced.
+    """
+
+    hash: str
+    seq: int | None
+    file: str = ""
+
+
 class Unit(Protocol):
     """One unit of work under the locks of its scope."""
 
@@ -234,6 +245,10 @@ class EventLog(Protocol):
 
     def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
         """Durable events whose types begin so, in order, from that day on; all others cost next to nothing."""
+        ...
+
+    def hashed(self, beginning: str) -> tuple[HashedEvent, ...]:
+        """The durable events whose hashes begin so, also those of other clones; a store that keeps none has none."""
         ...
 
     def wait(self, after: int, timeout: float) -> bool:

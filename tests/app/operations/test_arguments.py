@@ -62,7 +62,7 @@ def test_a_call_from_outside_is_told_what_is_wrong_in_one_sentence(operation: st
         ("edit", {"task_id": "001"}, "there is nothing to change"),
         ("list", {"status": "open"}, "'status' cannot be 'open'; choose one of backlog, ready, in-progress, review, "),
         ("block", {"task_id": "001", "reason": "x", "kind": "no"}, "'kind' cannot be 'no'; choose one of blocked, "),
-        ("replay", {"at": "x"}, "'at' must be a whole number, not 'x'"),
+        ("replay", {"at": "x"}, "'x' is neither the number of an event nor its hash"),
     ],
 )
 def test_who_calls_from_python_is_told_the_same(fabric: Fabric, operation: str, given: Any, said: str) -> None:

@@ -131,7 +131,9 @@ def test_a_text_that_must_be_given_must_not_be_empty(operation: Operation) -> No
     task_id = fabric.create("Do it").task_id
     examples = {"string": "some", "array": ["x"], "integer": 1, "object": {}}
     needed = {
-        name: task_id if name in ("taskId", "blockerId") else (one.get("enum") or [examples[one["type"]]])[0]
+        name: task_id
+        if name in ("taskId", "blockerId")
+        else (one.get("enum") or [examples[one.get("type", "string")]])[0]
         for name in schema.get("required", ())
         if (one := schema["properties"][name])
     }

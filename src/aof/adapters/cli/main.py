@@ -105,8 +105,9 @@ def _delivered(context: Context, verb: Verb, given: dict[str, Any]) -> int:
     """Answer, and warn where the answer is one of several histories."""
     code = output.deliver(context, _answer(context, verb, given))
     if (histories := context.histories()) > 1 and verb.name not in _SETTLES:
-        said = f"merge_pending: the histories of {histories} clones are not merged yet, and this shows one of them"
-        screen.complain(said, "merge them: aof merge")
+        from aof.core.errors.storage import one_of_several
+
+        screen.complain(one_of_several(histories), "bring them together with 'aof merge'")
     return code
 
 

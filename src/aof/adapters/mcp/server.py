@@ -157,14 +157,14 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
             work = partial(call, hub, operation, given, caller, session, gone=gone)
             waits = given.get("wait") if operation.name == "claim" else None
             total = float(waits) if isinstance(waits, int | float) else None
-            result, secrets = await reports.reported(ctx, operation.tool, work, total)
+            result, secrets, said = await reports.reported(ctx, operation.tool, work, total)
             if wait and task_extension.understood(ctx):
                 return await task_extension.handle(hub, result)
         except AofError as error:
             return refused(error, reader)
         except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
             return broken(operation, error)
-        return answered(result, secrets)
+        return answered(result, secrets, said)
 
     async def get_task(ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
         task_extension.require(ctx, params.task_id)

@@ -16,7 +16,7 @@ from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 from aof.adapters.mcp.sessions import Hub, Session
 from aof.app.async_bridge import Gone, asked
 from aof.app.faults import record
-from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.call import Caller, parameters, perform, warning
 from aof.app.operations.catalogue import Operation, Params, listed_in
 from aof.app.operations.error_payload import HintReader, Told, told
 from aof.app.operations.rows.org import SentMessages
@@ -24,6 +24,7 @@ from aof.app.operations.schemas import input_schema, output_schema
 from aof.core.errors.base import AofError, InvalidInput
 
 SECRETS = "aof/runSecrets"
+WARNING = "aof/warning"
 _HIDDEN = "secret"  # the field of a result that no model may read
 WAIT = "wait"
 _WAITING = {"description": "answer with a task handle", "type": "boolean"}
@@ -93,10 +94,17 @@ async def call(
     session: Session | None,
     *,
     gone: Gone | None = None,
-) -> tuple[Any, list[str]]:
-    """Perform the operation; raises AofError. With the result come secrets that no session keeps."""
+) -> tuple[Any, list[str], str]:
+    """Perform the operation; raises AofError. With the result come secrets that no session keeps, and a warning."""
     params = parameters(operation, given, tool=True)
-    return await asked(hub.follower, params, partial(_perform, hub, operation, caller, session), gone)
+    return await asked(hub.follower, params, partial(_warned, hub, operation, caller, session), gone)
+
+
+def _warned(
+    hub: Hub, operation: Operation, caller: Caller, session: Session | None, params: Params
+) -> tuple[Any, list[str], str]:
+    result, secrets = _perform(hub, operation, caller, session, params)
+    return result, secrets, warning(hub.fabric) if operation.effect == "read" else ""
 
 
 def _perform(
@@ -110,15 +118,17 @@ def _perform(
     return result, []
 
 
-def answered(result: Any, secrets: Sequence[str] = ()) -> CallToolResult:
+def answered(result: Any, secrets: Sequence[str] = (), said: str = "") -> CallToolResult:
     """A result: structured, and the same as text for clients that know only that.
 
-    Secrets are for the client's program, which sends them along, and not for the model that it works for.
+    Secrets are for the client's program, which sends them along, and not for the model that it works for. What is
+    `said` beside the result is a warning: the result itself has to fit its schema.
     """
     data = msgspec.to_builtins(result)
     text = msgspec.json.encode(result).decode()
     answer = CallToolResult(content=[TextContent(text=text)], structured_content=data)
-    return answer.model_copy(update={"meta": {SECRETS: list(secrets)}}) if secrets else answer
+    meta = ({SECRETS: list(secrets)} if secrets else {}) | ({WARNING: said} if said else {})
+    return answer.model_copy(update={"meta": meta}) if meta else answer
 
 
 def refused(error: AofError, reader: HintReader) -> CallToolResult:

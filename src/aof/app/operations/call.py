@@ -6,6 +6,7 @@ The same for every surface that takes calls from strangers. Must not know which 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Literal
 
 import msgspec
@@ -16,8 +17,9 @@ from aof.app.fabric import Fabric
 from aof.app.operations.arguments import invalid
 from aof.app.operations.catalogue import SCOPES, Operation, Params, Scope
 from aof.app.operations.schemas import shown_fields, shown_names
-from aof.core.errors.base import Call, InvalidInput
+from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.org import ActorMismatch, NotAllowed
+from aof.core.errors.storage import one_of_several
 from aof.core.validation import limits
 
 Role = Literal["reader", "agent", "admin"]
@@ -140,6 +142,15 @@ def perform(
         known = _identity(caller, worker=True, binds=services.authentication.binds_callers)
         fabric.on_behalf_of(principal.but(known=known, secret=None)).renew_kept(values["task_id"])
     return result
+
+
+def warning(fabric: Fabric) -> str:
+    """What who has only read should know: that there are several histories, and this was one. Empty where not."""
+    files = fabric.store.working_copy
+    with suppress(AofError):  # who could answer without the log need not fail over it
+        if files is not None and (histories := files.tips()) > 1:
+            return one_of_several(histories)
+    return ""
 
 
 def _identity(caller: Caller, *, worker: bool, binds: bool) -> Identity | None:

@@ -74,6 +74,8 @@ def _kind(schema: dict[str, Any]) -> str:
         return " or ".join(f"`{one}`" for one in schema["enum"])
     if schema.get("type") == "array":
         return f"list of {_kind(schema.get('items', {}))}"
+    if "anyOf" in schema:
+        return " or ".join(map(_kind, schema["anyOf"]))
     return str(schema.get("type", "anything"))
 
 

@@ -45,12 +45,12 @@ class PortableService:
         self._turn = Lock()
         self._kept: KeptView | None = None
 
-    def snapshot(self, *, at: int | None = None, archived: bool = False, say: Say = silent) -> dict[str, Any]:
+    def snapshot(self, *, at: int | str | None = None, archived: bool = False, say: Say = silent) -> dict[str, Any]:
         """The portable view of all tasks as they are, or `at` an event: as they were then, by the log alone."""
         if at is not None:
-            history.known(self._store, at)
+            seq = history.number_of(self._store, at)
             with gc_pause.uncollected():
-                return self._past(at, archived, say)
+                return self._past(seq, archived, say)
         with self._turn, gc_pause.uncollected():
             return self._present(archived, say)
 

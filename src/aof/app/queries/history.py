@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 
@@ -15,6 +16,9 @@ from aof.ports.progress import Say, silent
 from aof.ports.store import Store
 
 _OFTEN = 1_000  # events
+_FEWEST, _MOST = 8, 64  # digits of a hash
+_HASH: Final = re.compile(f"[0-9a-f]{{{_FEWEST},{_MOST}}}")
+_SHOWN = 16
 
 
 def known(store: Store, seq: int) -> None:
@@ -22,6 +26,45 @@ def known(store: Store, seq: int) -> None:
     last = store.head()
     if not 0 <= seq <= last:
         raise InvalidInput(f"there is no event {seq}; the last one is {last}", "see the events", Call("log", {}))
+
+
+def number_of(store: Store, at: int | str) -> int:
+    """The number of an event that is named by its number or its hash; digits are a number where there is such an event.
+
+    What another clone wrote is found by the hash that it had there, too: it is the event that a merge made of it.
+    """
+    text = str(at).lower()
+    if isinstance(at, int) or _is_number(store, text):
+        known(store, int(at))
+        return int(at)
+    if _HASH.fullmatch(text) is None:
+        raise InvalidInput(
+            f"{str(at)[:80]!r} is neither the number of an event nor its hash",
+            f"give a number, or at least the first {_FEWEST} digits of a hash",
+            Call("log", {}),
+        )
+    found = store.hashed(text)
+    if not found:
+        raise InvalidInput(
+            f"there is no event whose hash begins with {text[:_SHOWN]}", "see the events", Call("log", {})
+        )
+    if len(found) > 1:
+        names = ", ".join(one.hash[: max(_SHOWN, len(text) + 4)] for one in found[:5])
+        raise InvalidInput(f"the hashes of {len(found)} events begin with {text}", f"give more digits: {names}")
+    if found[0].seq is None:
+        where = f"the event {text[:_SHOWN]} is in events/{found[0].file}, which is not part of the history shown here"
+        files = store.working_copy
+        if files is not None and files.tips() > 1:
+            raise InvalidInput(where, "bring the histories together first", Call("merge", {}))
+        raise InvalidInput(where, "see the events", Call("log", {}))
+    return found[0].seq
+
+
+def _is_number(store: Store, text: str) -> bool:
+    """Whether digits are a number: always where they are too few for a hash, else if there is an event with it."""
+    if not (text.isascii() and text.isdigit()):
+        return False
+    return len(text) < _FEWEST or (len(text) <= _MOST and int(text) <= store.head())
 
 
 def tasks_at(store: Store, seq: int, say: Say = silent) -> dict[str, Task]:

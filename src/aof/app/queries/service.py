@@ -44,10 +44,11 @@ class QueryService:
         """The task as a record."""
         return self._environment.lookup.get(task_id)
 
-    def show(self, task_id: str, *, at: int | None = None, full: bool = True) -> dict[str, Any]:
+    def show(self, task_id: str, *, at: int | str | None = None, full: bool = True) -> dict[str, Any]:
         """The whole of one task, with attempts and relationships; `at` an event: as it was then. Else in short."""
         if at is not None:
-            return history.portrait(history.task_at(self._store, self.resolve(task_id), at))
+            seq = history.number_of(self._store, at)
+            return history.portrait(history.task_at(self._store, self.resolve(task_id), seq))
         shown = self._models.show(self.resolve(task_id))
         if shown["status"] in _NOT_TAKEN_YET and self._environment.chart.readable() is not None:
             warning = self._environment.chart.no_route(self.get(shown["id"]))
@@ -157,10 +158,11 @@ class QueryService:
                 continue
         return ends
 
-    def replay(self, at: int, *, say: Say = silent) -> dict[str, Any]:
-        """All tasks as they were after an event."""
-        tasks = history.tasks_at(self._store, at, say).values()
-        return {"seq": at, "tasks": [history.portrait(task) for task in tasks]}
+    def replay(self, at: int | str, *, say: Say = silent) -> dict[str, Any]:
+        """All tasks as they were after an event, which is named by its number or its hash."""
+        seq = history.number_of(self._store, at)
+        tasks = history.tasks_at(self._store, seq, say).values()
+        return {"seq": seq, "tasks": [history.portrait(task) for task in tasks]}
 
     def graph(self, task_id: str | None = None, *, form: str = "tree") -> Drawing:
         """The task graph, or the part of it around one task, as `tree`, `mermaid`, `dot` or `svg`."""

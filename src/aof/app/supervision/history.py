@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from aof.app.queries import cursors
+from aof.app.queries.history import number_of
 from aof.app.supervision import results
 from aof.core.errors.base import Call, InvalidInput
 from aof.core.errors.tasks import TaskNotFound
@@ -99,11 +100,12 @@ class ChronicleService:
             agents=tuple(_agent(one) for one in facts.agents),
         )
 
-    def task_at(self, task_id: str, *, seq: int | None = None) -> TaskMoment:
+    def task_at(self, task_id: str, *, seq: int | str | None = None) -> TaskMoment:
         """One task as it was after one of its events (else the last one), and what that event changed."""
         full = self._environment.lookup.resolve(task_id)
+        last = number_of(self._store, seq) if seq is not None else None
         events = [event for event in self._store.events(task_id=full) if not is_remark(event)]
-        place = max((number for number, event in enumerate(events) if seq is None or event.seq <= seq), default=None)
+        place = max((number for number, event in enumerate(events) if last is None or event.seq <= last), default=None)
         if place is None:
             raise TaskNotFound(
                 f"there was no task {full} at event {seq}", "see its events", Call("log", {"task_id": full})

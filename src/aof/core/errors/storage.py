@@ -23,6 +23,11 @@ class MergePending(Refused):
     code = "merge_pending"
 
 
+def one_of_several(histories: int) -> str:
+    """The warning that belongs to whatever is read meanwhile; one line, in ASCII."""
+    return f"{MergePending.code}: {histories} clones have written, and this shows one of their histories"
+
+
 class SettingsUnusable(InvalidInput):
     """`aof.toml` cannot be used as it is."""
 

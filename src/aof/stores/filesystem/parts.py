@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from aof.core.model.events import Event
     from aof.ports.clock import Clock
+    from aof.ports.store import HashedEvent
     from aof.stores.filesystem.documents.desk import Documents
     from aof.stores.filesystem.integrity.guard import Revs
     from aof.stores.filesystem.io.disk import Modes
@@ -140,6 +141,13 @@ class Parts:
         """Durable events of some types only."""
         self.log.refuse_poisoned()
         return reader.events_since(self.reader, types, since)
+
+    def hashed(self, beginning: str) -> tuple[HashedEvent, ...]:
+        """Durable events by the beginning of their hashes."""
+        from aof.stores.filesystem.merge import hashes
+
+        self.log.refuse_poisoned()
+        return hashes.hashed(self.reader, beginning)
 
     def make_folders(self) -> None:
         """Make what is missing, as after an interrupted beginning."""

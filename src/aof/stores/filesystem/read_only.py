@@ -25,7 +25,7 @@ from aof.core.runs.attention import AttentionPage, AttentionQuery
 from aof.documents.projection import Projection
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
-from aof.ports.store import Page, Scope
+from aof.ports.store import HashedEvent, Page, Scope
 from aof.stores.base import documents
 from aof.stores.base.fold import Folded
 from aof.stores.filesystem.documents.desk import ReadOnlyDesk, text_of
@@ -37,6 +37,7 @@ from aof.stores.filesystem.log import reader
 from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.log.reader import Reader
 from aof.stores.filesystem.log.state import State, poisoned
+from aof.stores.filesystem.merge import hashes
 from aof.stores.filesystem.records import task_templates
 from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.stores.filesystem.working_copy.status import file_status
@@ -120,7 +121,8 @@ class ReadOnlyCopy:
 
     def tips(self) -> int:
         """How many histories there are that nobody has brought together."""
-        return 1
+        with clearly("read the log"):
+            return self._store.reader.tips()
 
     def _refused(self, *_: object, **_named: object) -> NoReturn:
         raise self._store.refusal()
@@ -255,6 +257,11 @@ class ReadOnlyStore(MemoryStore):
         """Durable events of some types only."""
         self._caught_up()
         return reader.events_since(self.reader, types, since)
+
+    def hashed(self, beginning: str) -> tuple[HashedEvent, ...]:
+        """Durable events by the beginning of their hashes."""
+        self._caught_up()
+        return hashes.hashed(self.reader, beginning)
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes."""

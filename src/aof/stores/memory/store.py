@@ -27,7 +27,7 @@ from aof.core.runs.chronicle import FlowFacts, SpanPage, SpanQuery
 from aof.ports.audit import AuditFiles, AuditQuery
 from aof.ports.clock import Clock
 from aof.ports.lists import Query, Row, Rows
-from aof.ports.store import Page, Scope
+from aof.ports.store import HashedEvent, Page, Scope
 from aof.ports.working_copy import WorkingCopy
 from aof.stores.base import chronicle
 from aof.stores.base.selection import page, select
@@ -221,6 +221,10 @@ class MemoryStore:
     def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
         """The events of some types, as of the moment of asking."""
         return (event for event in self.events() if event.type.startswith(types) and event.timestamp >= since)
+
+    def hashed(self, beginning: str) -> tuple[HashedEvent, ...]:  # noqa: ARG002 - what is kept here has no hashes
+        """None: nothing is chained here."""
+        return ()
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes. A clock that stands still (a fake one) is moved on, for nobody else would."""

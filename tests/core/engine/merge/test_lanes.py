@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from aof.core.engine.merge.history import merge, open_tips
-from aof.core.engine.merge.model import GENESIS, Lane
+from aof.core.engine.merge.model import GENESIS, Commit, Lane
 from aof.core.errors.storage import UnmergeableHistory
 from tests.support.forks import Clone, Repository
 
@@ -137,7 +137,12 @@ def test_an_event_that_this_version_does_not_know_is_refused(repository: Reposit
         merge(list(lanes.values()), [mine, theirs])
 
 
-def test_commits_of_one_moment_have_one_order_whoever_merges(repository: Repository) -> None:
+def _title(commit: Commit) -> str:
+    title: str = commit.events[0].payload["task"]["title"]
+    return title
+
+
+def test_commits_of_one_moment_are_ordered_by_their_hashes_whoever_merges(repository: Repository) -> None:
     clones = [repository.root, *(repository.root.fork(f"clone{number}") for number in range(3))]
     for clone in clones:
         for number in range(3):
@@ -152,3 +157,9 @@ def test_commits_of_one_moment_have_one_order_whoever_merges(repository: Reposit
     assert all(one == results[0] for one in results)
     said = [commit[0].payload["task"]["title"] for commit in results[0].commits if commit[0].type == "task.created"]
     assert len(said) == 12
+    waiting = [[one for one in lane.commits if _title(one) != "shared"] for lane in lanes]
+    expected = []
+    while waiting := [commits for commits in waiting if commits]:
+        first = min(waiting, key=lambda commits: commits[0].key)  # of those whose turn it could be, the least hash
+        expected.append(_title(first.pop(0)))
+    assert said == expected

@@ -11,6 +11,8 @@ import pytest
 
 from aof.core.engine.merge.history import merge
 from aof.core.errors.base import AofError
+from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.log import layout
 from aof.stores.filesystem.merge.lane_commits import read_lanes
 from aof.stores.filesystem.merge.merge_lane import sealed
 from tests.support.deaths import deaths
@@ -43,6 +45,31 @@ def apart(tmp_path: Path) -> tuple[Site, Site]:
 def merged_lane(site: Site) -> str:
     (name,) = [name for name in site.lanes() if ".m" in name]
     return name
+
+
+def test_the_folder_of_the_log_is_not_listed_again_for_every_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+    look = layout._entries
+
+    def counted(paths: Paths) -> list[tuple[str, bool]]:
+        listed.append(paths.events)
+        return look(paths)
+
+    monkeypatch.setattr(layout, "_entries", counted)
+    counts = []
+    for number in (2, 12):
+        first = Site(tmp_path / f"root{number}")
+        first.create("one")
+        for other in [first.clone(f"of{number}-{lane}") for lane in range(number)]:
+            other.create(other.root.name)
+            first.fetch(other)
+        listed.clear()
+        assert first.store.working_copy.merge(dry_run=False) is not None
+        counts.append(len(listed))
+        assert len(first.titles()) == number + 1
+    assert counts[0] == counts[1]
 
 
 def test_two_clones_write_the_same_merge_lane_and_the_same_files(apart: tuple[Site, Site]) -> None:

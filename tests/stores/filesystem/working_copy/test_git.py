@@ -300,6 +300,33 @@ def test_an_older_data_directory_is_told_to_keep_line_endings_with_the_next_chan
     assert command("doctor", "--json", cwd=repo).data["advice"] == []
 
 
+_OLD = "# ours\n*.md diff=markdown\nevents/*.jsonl   -merge\nevents/*.jsonl -diff\nruns/** -merge\n"
+_NEW = "# ours\n*.md diff=markdown\nevents/*.jsonl -diff\nruns/** -merge\n* -text\nevents/*.jsonl merge=union\n"
+
+
+@pytest.mark.parametrize("words", [("init",), ("create", "three"), ("doctor", "--fix")])
+def test_our_old_line_about_merging_the_log_is_replaced_and_a_persons_own_lines_stay(
+    repo: Path, words: tuple[str, ...]
+) -> None:
+    attributes = repo / ".aof/.gitattributes"
+    attributes.write_text(_OLD)
+    assert command(*words, cwd=repo).code == 0
+    assert attributes.read_text() == _NEW
+    assert command(*words, cwd=repo).code == 0
+    assert attributes.read_text() == _NEW, "once is enough"
+    said = git(repo, "check-attr", "merge", "--", ".aof/events/2026-11-18.jsonl")
+    assert said.strip().endswith("merge: union")
+
+
+def test_our_old_line_goes_also_where_git_has_brought_both_lines_together(repo: Path) -> None:
+    attributes = repo / ".aof/.gitattributes"
+    attributes.write_text("* -text\nevents/*.jsonl merge=union\nevents/*.jsonl -merge\n")
+    assert [one["code"] for one in command("doctor", "--json", cwd=repo).data["advice"]] == ["git_lines_missing"]
+    assert command("create", "three", cwd=repo).code == 0
+    assert attributes.read_text() == "* -text\nevents/*.jsonl merge=union\n"
+    assert command("doctor", "--json", cwd=repo).data["advice"] == []
+
+
 def test_git_changes_no_line_ending_in_a_clone(repo: Path, tmp_path: Path) -> None:
     git(tmp_path, "-c", "core.autocrlf=true", "clone", "-q", "repo", "clone")
     assert not [

@@ -175,7 +175,8 @@ def _unwrapped(hint: Any) -> tuple[Any, str, Spelling]:
                 description = meta.description or description
                 spelling = (meta.extra or {}).get("cli", spelling)
         elif get_origin(kind) in (Union, UnionType):
-            (kind,) = (one for one in get_args(kind) if one is not msgspec.UnsetType)
+            kinds = [one for one in get_args(kind) if one is not msgspec.UnsetType]
+            kind = str if str in kinds else kinds[0]  # what may be a text is read as one
         else:
             return kind, description, spelling
 

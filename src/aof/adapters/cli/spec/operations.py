@@ -136,7 +136,7 @@ VERBS: tuple[Verb, ...] = (
             Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
-            Option("--at", "as it was after this event", metavar="SEQ", type="int"),
+            Option("--at", "as it was after this event: its number, or 8 or more digits of its hash (digits alone are a number where there is such an event)", metavar="SEQ|HASH"),
         ),
         example="aof show 001",
         aliases=("get", "view"),
@@ -235,7 +235,7 @@ VERBS: tuple[Verb, ...] = (
             Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
-            Option("--seq", "event number, or the task's last event before it (else its last event)", metavar="SEQ", type="int"),
+            Option("--seq", "event by number or hash, or the last one before it (else the last)", metavar="SEQ|HASH"),
         ),
         example="aof at 001 --seq 12",
     ),
@@ -295,7 +295,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=100,
         options=(
-            Option("--at", "number of the event", metavar="SEQ", type="int", required=True),
+            Option("--at", "the event: its number, or 8 or more digits of its hash (digits alone are a number where there is such an event)", metavar="SEQ|HASH", required=True),
         ),
         example="aof replay --at 12",
     ),
@@ -306,7 +306,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=110,
         options=(
-            Option("--at", "as it was after this event", metavar="SEQ", type="int"),
+            Option("--at", "as it was after this event: its number, or 8 or more digits of its hash (digits alone are a number where there is such an event)", metavar="SEQ|HASH"),
             Option("--archived", "also what was archived"),
         ),
         example="aof snapshot --json",

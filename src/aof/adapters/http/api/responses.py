@@ -35,6 +35,7 @@ _HEADERS = {
     "too_many_requests": {"Retry-After": "1", "Connection": "close"},
 }
 PREFIX = "/api/v1"
+WARNING = "AOF-Warning"
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
@@ -57,10 +58,12 @@ def spell(operation: Operation, arguments: dict[str, Any]) -> str:
     return f"{line}?{urlencode(given)}" if given else line
 
 
-def answer(result: Any) -> Response:
-    """A success; a task comes with its revision as `ETag`, for `If-Match`."""
+def answer(result: Any, warning: str = "") -> Response:
+    """A success; a task comes with its revision as `ETag`, for `If-Match`. A warning is one line of ASCII."""
     rev = result.get("rev") if isinstance(result, dict) else None
-    headers = {"ETag": f'"{rev}"'} if isinstance(rev, int) else None
+    headers = {"ETag": f'"{rev}"'} if isinstance(rev, int) else {}
+    if warning:
+        headers[WARNING] = warning
     return Response(msgspec.json.encode(result), media_type="application/json", headers=headers)
 
 

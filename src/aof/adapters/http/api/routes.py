@@ -19,7 +19,7 @@ from aof.adapters.http.guard import CALLER
 from aof.app.async_bridge import Follower, asked
 from aof.app.fabric import Fabric
 from aof.app.faults import record
-from aof.app.operations.call import Caller, parameters, perform
+from aof.app.operations.call import Caller, parameters, perform, warning
 from aof.app.operations.catalogue import OPERATIONS, Operation, Params
 from aof.app.operations.error_payload import reader_of
 from aof.app.operations.schemas import input_schema
@@ -56,6 +56,9 @@ def _endpoint(operation: Operation, follower_of: Callable[[Request], Follower], 
                     given = _expecting(given, tag)
                 params = parameters(operation, given)
             follower = follower_of(request)
+            if operation.effect == "read":
+                look = partial(_seen, follower.fabric, operation, request.scope[CALLER])
+                return answer(*await asked(follower, params, look, request.is_disconnected))
             work = partial(_done, follower.fabric, operation, request.scope[CALLER])
             return answer(await asked(follower, params, work, request.is_disconnected))
         except AofError as error:
@@ -70,6 +73,10 @@ def _endpoint(operation: Operation, follower_of: Callable[[Request], Follower], 
 
 def _done(fabric: Fabric, operation: Operation, caller: Caller, params: Params) -> Any:
     return perform(fabric, operation, params, caller)
+
+
+def _seen(fabric: Fabric, operation: Operation, caller: Caller, params: Params) -> tuple[Any, str]:
+    return perform(fabric, operation, params, caller), warning(fabric)
 
 
 def _query(request: Request, lists: frozenset[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from aof.app.operations.spec import SOME, Extra, Spelling, TaskParams, param
 from aof.core.model.kinds import Visibility
@@ -18,7 +18,9 @@ Blockers = Annotated[list[str], param("what is in the way", Spelling(option="--b
 NeededBlockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"), says=SOME)]
 OpenChildren = Annotated[bool, param("complete it though tasks below it are open")] | UnsetType
 Hop = Annotated[str, param("hop of the workflow")] | UnsetType
-Sequence = Annotated[int, param("as it was after this event", Spelling(metavar="SEQ"), ge=0)]
+EVENT = Spelling(metavar="SEQ|HASH", note="(digits alone are a number where there is such an event)")
+EventName = Annotated[int, Meta(ge=0)] | str
+At = Annotated[EventName, param("as it was after this event: its number, or 8 or more digits of its hash", EVENT)]
 Object = dict[str, Any]
 BY_KEY = "K=JSON"
 _CAPABILITIES = Extra(

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 
 from aof._support.typed import prepare_type
 from aof.app.operations.results import Result
-from aof.app.operations.rows.fields import Cursor, Sequence
+from aof.app.operations.rows.fields import EVENT, At, Cursor, EventName
 from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, StandIn, param
 from aof.app.portable import schemas as portable
 from aof.app.queries import cursors
@@ -36,13 +36,13 @@ class LogPageParams(LogParams, frozen=True, kw_only=True):
 class ReplayParams(Params, frozen=True, kw_only=True):
     """After which event."""
 
-    at: Annotated[int, param("number of the event", Spelling(metavar="SEQ"), ge=0)]
+    at: Annotated[EventName, param("the event: its number, or 8 or more digits of its hash", EVENT)]
 
 
 class SnapshotParams(Params, frozen=True, kw_only=True):
     """When, and whether with what was archived."""
 
-    at: Sequence | UnsetType = UNSET
+    at: At | UnsetType = UNSET
     archived: Annotated[bool, param("also what was archived")] | UnsetType = UNSET
 
 

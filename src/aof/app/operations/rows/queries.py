@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import Primed, Printed, Result
-from aof.app.operations.rows.fields import Cursor, Sequence
+from aof.app.operations.rows.fields import At, Cursor
 from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, StandIn, TaskParams, param
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
@@ -84,7 +84,7 @@ class CountsParams(ListParams, frozen=True, kw_only=True):
 class ShowParams(TaskParams, frozen=True, kw_only=True):
     """Which task, and when."""
 
-    at: Sequence | UnsetType = UNSET
+    at: At | UnsetType = UNSET
     full: Annotated[bool, param("also history and bookkeeping", Spelling(hidden=True))] = True
 
 

@@ -145,7 +145,11 @@ class Layout:
         ends = [one for one in written if followed.get(one.name, 0) < one.size and _unseen(one, followed)]
         if len(ends) > 1:
             vectors = {one.name: self.vector(one.name, one.end()) for one in ends}
-            ends = [one for one in ends if not any(_covers(vectors, other.name, one.name) for other in ends)]
+            seen_by: dict[str, list[str]] = {}
+            for name, vector in vectors.items():
+                for file in vector:
+                    seen_by.setdefault(file, []).append(name)
+            ends = [one for one in ends if not _is_covered(vectors, seen_by, one.name)]
         return tuple(sorted(self._last(one.name) for one in ends)) or (max(self.segments),)
 
     def _last(self, tip: str) -> str:
@@ -325,6 +329,12 @@ def _unseen(segment: Segment, followed: Vector) -> bool:
     """Whether anything whole lies behind what others go on from; a dead writer may have left something incomplete."""
     upto = followed.get(segment.name)
     return upto is None or segment.end() > upto
+
+
+def _is_covered(vectors: dict[str, Vector], seen_by: dict[str, list[str]], one: str) -> bool:
+    """Whether another tip has seen all that this one has: among those that have seen its rarest file, mostly itself."""
+    others = min((seen_by[file] for file in vectors[one]), key=len, default=list(vectors))
+    return any(_covers(vectors, other, one) for other in others)
 
 
 def _covers(vectors: dict[str, Vector], other: str, one: str) -> bool:

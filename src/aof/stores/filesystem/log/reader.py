@@ -364,6 +364,12 @@ class Histories:
                 return list(self._known[task_id])
         return list(self._reader.of_tasks((task_id,)))
 
+    def announced(self, task_id: str) -> list[Event]:
+        """The same for who keeps all others from writing: what was read when the task was announced."""
+        with self._turn:
+            kept = self._known.get(task_id)  # another thread may have announced others since
+        return list(self._reader.of_tasks((task_id,))) if kept is None else list(kept)
+
     def announce(self, task_ids: Iterable[str], until: Position) -> None:
         """These will be asked for; the log reaches to that position at least. Forgets those announced before."""
         kept: dict[str, list[Event]] = {task_id: [] for task_id in task_ids}

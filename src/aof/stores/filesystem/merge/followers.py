@@ -38,7 +38,7 @@ def follow_tip(store: FilesystemStore, held: list[HeldLock]) -> None:
     try:
         store.histories.announce(behind, store.log.position)
         for task_id in behind:
-            found = examine(store.paths, store.files, store.histories.of(task_id), task_id)
+            found = examine(store.paths, store.files, store.histories.announced(task_id), task_id)
             store.redo.merged(known[task_id], ours=found.edit is None and found.problem is None)
     finally:
         store.histories.announce((), Position())
@@ -57,7 +57,7 @@ def tidy_files(store: FilesystemStore) -> None:
     try:
         store.histories.announce(odd, store.log.position)
         for task_id in odd:
-            found = examine(store.paths, store.files, store.histories.of(task_id), task_id)
+            found = examine(store.paths, store.files, store.histories.announced(task_id), task_id)
             if found.folded.task is not None and found.edit is None and found.problem is None:
                 store.redo.merged(found.folded, ours=True)
     finally:

@@ -40,13 +40,14 @@ def lacking(root: str) -> dict[str, tuple[str, ...]]:
 
 
 def _lacking(content: bytes | None, expected: tuple[str, ...]) -> tuple[str, ...]:
-    lines = {_plain(line) for line in (content or b"").splitlines()}
-    return tuple(line for line in expected if line not in lines)
+    """What is not there, or stands before a line of an earlier version: git goes by the last one that fits."""
+    lines = [_plain(line) for line in (content or b"").splitlines()]
+    old = max((number for number, line in enumerate(lines, 1) if line in OLD_ATTRIBUTES), default=0)
+    return tuple(line for line in expected if line not in lines[old:])
 
 
-def _without_old(content: bytes) -> bytes:
-    """Without the lines that an earlier version wrote and that would contradict ours; a person's own stay."""
-    return b"".join(line for line in content.splitlines(keepends=True) if _plain(line) not in OLD_ATTRIBUTES)
+def _without(content: bytes, lines: Sequence[str]) -> bytes:
+    return b"".join(line for line in content.splitlines(keepends=True) if _plain(line) not in lines)
 
 
 def _plain(line: bytes) -> str:
@@ -66,7 +67,7 @@ def complete(root: str, disk: Disk) -> bool:
             continue
         gap = b"" if not before or before.endswith(b"\n") else b"\n"
         temporary = f"{root}/tmp/{name[1:]}-{os.getpid()}"  # noqa: S108 - inside the data directory
-        disk.write_durable(temporary, _without_old(before + gap) + _text(lines))
+        disk.write_durable(temporary, _without(before + gap, (*OLD_ATTRIBUTES, *lines)) + _text(lines))
         disk.replace(temporary, path)
     return bool(missing)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, UnsetType
 
-from aof.app.operations.rows.fields import Cursor
+from aof.app.operations.rows.fields import Cursor, EventName
 from aof.app.operations.rows.supervision.inbox import Limit
 from aof.app.operations.spec import Cli, Operation, Params, Spelling, TaskParams, param
 from aof.app.supervision.results import (
@@ -20,6 +20,7 @@ from aof.app.supervision.results import (
     TimelinePage,
 )
 
+_EVENT = Spelling(metavar="SEQ|HASH")
 _WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
 
 
@@ -61,12 +62,7 @@ class MomentParams(TaskParams, frozen=True, kw_only=True):
     """Which task, after which event."""
 
     seq: (
-        Annotated[
-            int,
-            param(
-                "event number, or the task's last event before it (else its last event)", Spelling(metavar="SEQ"), ge=0
-            ),
-        ]
+        Annotated[EventName, param("event by number or hash, or the last one before it (else the last)", _EVENT)]
         | UnsetType
     ) = UNSET
 

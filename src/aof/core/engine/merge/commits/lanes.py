@@ -145,6 +145,17 @@ class Span:
             return not self._common(later)
         return self._base[later.lane].get(earlier.lane, 0) > earlier.at
 
+    def unseen(self, heads: Sequence[CommitPlace]) -> tuple[CommitPlace, ...]:
+        """Those of the span's heads that the author of no other one had seen; costs no more than to read what each saw.
+
+        A head on the common path was seen by every other that is not.
+        """
+        fresh = [head for head in heads if not self._common(head)]
+        seen: Seen = {}
+        for lane, count in (*heads, *(one for head in fresh for one in self._base[head.lane].items())):
+            seen[lane] = max(count, seen.get(lane, count))
+        return tuple(head for head in fresh or heads if seen[head.lane] <= head.at)
+
     def _seen_by(self, place: CommitPlace) -> Seen:
         """What is known with this commit, itself included."""
         waiting = [place]
@@ -187,7 +198,7 @@ def newest(lanes: Lanes, places: Iterable[CommitPlace]) -> tuple[tuple[CommitPla
     """The original commits that nobody among these had seen, where they fork, and what lies between."""
     candidates = sorted({head for place in places for head in lanes.heads(place)})
     span = Span(lanes, candidates, lanes.fork(candidates))
-    heads = tuple(one for one in candidates if not any(span.saw(other, one) for other in candidates if other != one))
+    heads = span.unseen(candidates)
     fork = lanes.fork(heads)
     return heads, fork, Span(lanes, heads, fork)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heappop, heappush
 
-from aof.core.engine.merge.commits.lanes import CommitPlace, Lanes, Span
+from aof.core.engine.merge.commits.lanes import CommitPlace, Lanes, Span, newest
+from aof.core.engine.merge.model import Lane
 from aof.core.model.events import Event
 
 
@@ -33,6 +34,17 @@ def in_order(lanes: Lanes, span: Span) -> list[Original]:
     for place in _places(lanes, span):
         ordered.append(Original(place, lanes.lanes[place.lane].commits[place.at].events, len(ordered)))
     return ordered
+
+
+def repeated(lanes: Lanes, merged: Lane) -> Iterator[tuple[Event, Event]]:
+    """The original events that a merge lane brought together, each with the one that repeats it there.
+
+    A merge lane has one commit for each original, in canonical order, and its events come first in it; what else it
+    has is the merge's own, and comes behind.
+    """
+    _, _, span = newest(lanes, [lanes.place(head) for head in merged.heads])
+    for original, commit in zip(in_order(lanes, span), merged.commits, strict=False):
+        yield from zip(original.events, commit.events, strict=False)
 
 
 def _places(lanes: Lanes, span: Span) -> Iterator[CommitPlace]:
