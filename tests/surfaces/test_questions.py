@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,20 @@ def test_a_question_is_asked_found_and_answered_on_every_surface(doors: Doors, s
     again = door.ask("answer", task_id=task_id, text="us", question="Q1")
     assert isinstance(again, Refusal)
     assert again.code == "already_answered"
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_an_agent_that_waits_gets_the_answer_that_a_person_gives_meanwhile(doors: Doors, surface: str) -> None:
+    door, task_id = _asked(doors, surface)
+    got: list[Any] = []
+    wait = partial(door.ask, "ask", task_id=task_id, text="Which region?", agent="ada", wait=60)
+    waiting = threading.Thread(target=lambda: got.append(wait()), daemon=True)
+    waiting.start()
+    eventually(lambda: bool(door.elsewhere.get(task_id).questions))
+    assert not got
+    door.elsewhere.answer(task_id, text="eu")
+    waiting.join(60)
+    assert [(one["answered"], one["answer"]["text"]) for one in got] == [(True, "eu")]
 
 
 @pytest.mark.parametrize("surface", SURFACES)

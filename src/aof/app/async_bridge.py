@@ -128,10 +128,10 @@ async def _answered(
     while True:
         look = partial(_looked, follower.fabric, work, params)
         seen, answer, beat = await anyio.to_thread.run_sync(look, limiter=follower.trying)
-        left = deadline - anyio.current_time()
-        if not isinstance(answer, AskedQuestion) or answer.answered or left <= 0 or (gone is not None and await gone()):
+        left, question = deadline - anyio.current_time(), _open_question(answer)
+        if question is None or left <= 0 or (gone is not None and await gone()):
             return answer
-        params = msgspec.structs.replace(params, text=msgspec.UNSET, choices=msgspec.UNSET, question=answer.question)
+        params = msgspec.structs.replace(params, text=msgspec.UNSET, choices=msgspec.UNSET, question=question.question)
         with anyio.move_on_after(min(left, beat)):
             await follower.after(seen)
         await anyio.sleep(min(PATIENCE, max(0.0, deadline - anyio.current_time())) if seen < follower.head else 0)
@@ -140,9 +140,14 @@ async def _answered(
 def _looked(fabric: Fabric, work: Callable[[Params], _Answer], params: Params) -> tuple[int, _Answer, float]:
     """One poll, with the number of the last event before it, and when the next heartbeat is due."""
     seen, answer = fabric.store.head(), work(params)
-    if not isinstance(answer, AskedQuestion) or answer.answered:
-        return seen, answer, 0.0
-    return seen, answer, beat_interval(fabric.get(answer.task_id))
+    question = _open_question(answer)
+    return seen, answer, 0.0 if question is None else beat_interval(fabric.get(question.task_id))
+
+
+def _open_question(answer: object) -> AskedQuestion | None:
+    """The question that waits for its answer, if any; a surface may have put something beside the result."""
+    result = answer[0] if isinstance(answer, tuple) else answer
+    return result if isinstance(result, AskedQuestion) and not result.answered else None
 
 
 def _once(fabric: Fabric, work: Callable[[Params], _Answer], params: Params) -> tuple[int, _Answer | Passing]:
