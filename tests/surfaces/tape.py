@@ -13,7 +13,9 @@ from tests.surfaces.doors import Answer, Door, Refusal
 _SPAN = re.compile(  # how long something took, or has left
     r'("(?:duration_ms|age|left|working|waiting|p50|p75|p90|p95)": ?|"timeout": ?")-?\d+'
 )
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d\.\d{3})?Z")  # entries of the WORKLOG have minutes only
+_TIME = re.compile(  # entries of the WORKLOG have minutes only
+    r"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d\.\d{3})?Z| \d\d:\d\d UTC)"
+)
 _ENTRY = re.compile(r"\bWL-[0-9a-f]{16}\b")  # named by what is in it, its time too
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 _ID = re.compile(r"\b(TASK|RUN|HO)-(\d{4}-\d\d-\d\d-\d{3,})")
