@@ -6,6 +6,8 @@ READY := .venv/.ready
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist worksteal
 BROWSER_TESTS := tests/e2e/browser
 CODE := $(wildcard src tests bench examples)
+# Tests start hundreds of processes, and without bytecode each would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-interop test-browser test-full browser pictures check package bench clean
 .DELETE_ON_ERROR:
