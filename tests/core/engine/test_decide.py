@@ -175,6 +175,8 @@ def test_no_value_that_fits_its_field_raises(data: st.DataObject) -> None:
     fields: dict[str, Any] = {"actor": "ada", "task_id": world.next_id() if kind is c.Create else task}
     hints = typing.get_type_hints(kind)
     for field in msgspec.structs.fields(kind):
+        if field.name == "secret_digest":
+            continue  # no caller gives it: AOF makes it of the secret
         if field.name not in fields and (field.required or data.draw(st.booleans())):
             value = data.draw(ODD)
             try:
