@@ -29,11 +29,11 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def test_the_agents_of_the_page_do_what_it_says(tmp_path: Path) -> None:
-    pulling, careless, started, printing = blocks("write-an-agent.md", "python")
+    pulling, careless, delegating, started, printing = blocks("write-an-agent.md", "python")
     for name, code in (("started", started), ("printing", printing)):
         (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
     commands = {name: [sys.executable, f"{name}.py"] for name in ("started", "printing")}
-    root = directory(tmp_path, {**commands, "swe-backend": {}, "careless": {}})
+    root = directory(tmp_path, {**commands, "swe-backend": {}, "careless": {}, "lead": {}, "qa": {}})
     with open_fabric(root, actor="pm") as fabric:
         ids = {
             name: fabric.create(f"For {name}", agent=name).task_id
@@ -43,9 +43,9 @@ def test_the_agents_of_the_page_do_what_it_says(tmp_path: Path) -> None:
             subprocess.run(
                 [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
             ).stdout
-            for code in (pulling, careless)
+            for code in (pulling, careless, delegating)
         ]
-        assert said == ["I do For swe-backend\n", "reported as exception\n"]
+        assert said == ["I do For swe-backend\n", "reported as exception\n", "review\n"]
         with Up(root, "--once") as up:
             assert up.finish() == 0
         status = {name: fabric.get(task_id).status for name, task_id in ids.items()}
