@@ -13,7 +13,7 @@ from aof.app.documents.charter import brief
 from aof.app.documents.mailbox import mail_brief
 from aof.app.fabric import Fabric
 from aof.app.org import reviews
-from aof.app.queries.children import children_of
+from aof.app.runs.children import children_of
 from aof.core.errors.base import AofError
 from aof.core.evolve.comments import comments_of
 from aof.core.model import times

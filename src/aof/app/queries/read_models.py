@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from aof.app.queries import children, cursors, explain, output
+from aof.app.queries import cursors, explain, output
 from aof.app.queries.lists import Listed, Summary
+from aof.app.runs import children
 from aof.core.errors.base import InvalidInput
 from aof.core.errors.tasks import UnreadableTask
 from aof.core.evolve import comments

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from aof.app.documents.mailbox import mail_brief
-from aof.app.queries.children import Child
 from aof.app.runs import hop_brief
+from aof.app.runs.children import Child
 from aof.app.runs.fenced_text import quoted
 from aof.core.documents.mailbox.message import MailMessage
 from aof.core.model.handoffs.record import Handoff

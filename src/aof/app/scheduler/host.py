@@ -19,7 +19,7 @@ from aof.app.faults import Faults, Tell
 from aof.app.messages.router import record
 from aof.app.messages.worker_output import WorkerOutput
 from aof.app.operations.results import Claimed
-from aof.app.queries.children import children_of
+from aof.app.runs.children import children_of
 from aof.app.runs.claimed_run import holding
 from aof.app.scheduler.run_ends import RunEnds
 from aof.app.scheduler.steps import Steps

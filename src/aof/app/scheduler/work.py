@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from aof.app.documents.mailbox.results import Inbox
 from aof.app.operations.results import Claimed
-from aof.app.queries.children import Child
 from aof.app.runs.brief import EarlierRun, brief
+from aof.app.runs.children import Child
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.ids import run_place
 from aof.core.model.org_chart import Agent
