@@ -198,6 +198,7 @@ def serve(
     fabric: Fabric,
     *,
     once: bool = False,
+    watches: bool = False,
     log_json: bool = False,
     http: int | None = None,
     ready: Callable[[tuple[str, ...]], TextIO] | None = None,
@@ -205,13 +206,14 @@ def serve(
 ) -> int:
     """Run the service on an open fabric until it is told to stop; returns the exit code.
 
+    One that only `watches` serves the page and does nothing by itself.
     With `http` on that port, with `socket` on that Unix socket; `doors` are the other fields of `serving.Doors`.
     `ready` is called with the addresses once they are served, and tells where the service says what it does.
     """
     lazy_imports.settle()
     store = writable(fabric.store)
     root = store.paths.root
-    channels = bool(load_settings(root).notify.channels)
+    channels = not watches and bool(load_settings(root).notify.channels)
     if http is None and not doors and not channels:
         return daemon.Service(fabric, once=once, log_json=log_json).run()
     from aof._support.notices import Notices
@@ -230,7 +232,9 @@ def serve(
             if text := exposure.warning(where):
                 notices.put("warning", text)
         out = ready(addresses) if ready is not None else None
-        return daemon.Service(fabric, once=once, log_json=log_json, addresses=addresses, notices=notices, out=out).run()
+        return daemon.Service(
+            fabric, once=once, watches=watches, log_json=log_json, addresses=addresses, notices=notices, out=out
+        ).run()
 
 
 def init_data_dir(

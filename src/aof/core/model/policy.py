@@ -19,8 +19,9 @@ _NONE: Mapping[str, int] = MappingProxyType({})
 
 
 class SchedulingPolicy:
-    """How many runs there may be at once, whether backlog is promoted, and how long a task may stay in a status.
+    """How many runs there may be at once, and how long a task may stay in a status.
 
+    With `promote`, all of the backlog becomes ready once it waits for nothing, not only what was put there to wait.
     `handoff_ms` is how long a handoff without a due date may stay unanswered by an agent that AOF does not start.
     `archive_ms` is how long a task that is done or cancelled stays before it is archived; None keeps it for good.
     """
@@ -29,7 +30,7 @@ class SchedulingPolicy:
         self,
         *,
         max_concurrent: int | None = None,
-        promote: bool = True,
+        promote: bool = False,
         patience_ms: Mapping[str, int] = _NONE,
         handoff_ms: int = 3_600_000,
         archive_ms: int | None = None,
