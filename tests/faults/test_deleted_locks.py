@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -11,12 +12,18 @@ from typing import Any
 
 import pytest
 
+from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
 from aof.core.errors.runs import AlreadyClaimed
+from aof.core.errors.storage import LockTimeout
 from aof.core.model.events import Draft
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.store import Scope, ScopeTooNarrow
 from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.store import FilesystemStore
+from aof.testing import FakeClock
+from tests.support.deaths import opened
+from tests.support.disks import Step, SteppingDisk
 from tests.support.indexes import store_of
 from tests.support.processes import Worker
 
@@ -124,6 +131,68 @@ def test_a_late_writer_that_put_an_older_version_over_the_newest_makes_no_second
         assert refusal.value.code == "already_claimed"
         assert fabric.get(task_id).status == "in-progress"
         assert fabric.heartbeat(task_id, run=won.run_id) is not None
+
+
+class InterruptedDisk(SteppingDisk):
+    """Lets somebody else work before its nth step."""
+
+    def __init__(self, number: int, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self.number = number
+        self.meanwhile = meanwhile
+        self.taken: list[Step] = []
+
+    def step(self, step: Step, act: Callable[[], int]) -> int:
+        self.taken.append(step)
+        if len(self.taken) == self.number:
+            self.meanwhile()
+        return act()
+
+
+def interrupted_claim(root: Path, number: int, elsewhere: Path | None) -> list[Step]:
+    """At a step of a claim somebody takes the stripes away, and another one claims; tells the steps of the claim."""
+    clock = FakeClock()
+    won: list[str] = []
+
+    def claim(fabric: Fabric, name: str) -> None:
+        with suppress(AlreadyClaimed, LockTimeout):  # the log's lock may be held by who stands still
+            won.append(fabric.claim(task_id, agent=name).run_id)
+
+    def meanwhile() -> None:
+        if elsewhere is not None:
+            (root / "locks").rename(elsewhere)
+        else:
+            for path in list(root.glob("locks/stripe-*")):
+                path.unlink()
+        with opened(root, clock) as other:
+            claim(other, "eve")
+
+    FilesystemStore.create(str(root))
+    disk = InterruptedDisk(0, meanwhile)
+    with opened(root, clock, disk) as fabric:
+        task_id = fabric.create("Work").task_id
+        disk.taken, disk.number = [], number
+        claim(fabric, "bob")
+    with opened(root, clock) as fabric:
+        begun = [str(event.run_id) for event in fabric.events() if event.type == "task.attempt.started"]
+        assert sorted(begun) == sorted(won), "it was begun once, and the winner was told"
+        assert not [event for event in fabric.events() if event.actor == "hand"], "no person has done anything"
+        assert fabric.get(task_id).status == "in-progress"
+        assert {problem.code for problem in fabric.doctor().problems} <= CACHES
+    return disk.taken
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_whatever_step_a_writer_stands_at_when_its_lock_goes_away_there_is_one_winner(
+    shm_path: Path, *, moved: bool
+) -> None:
+    steps = interrupted_claim(shm_path / "whole", 0, None)
+    for number, step in enumerate(steps, 1):
+        try:
+            interrupted_claim(shm_path / str(number), number, shm_path / f"locks-{number}" if moved else None)
+        except BaseException as error:
+            error.add_note(f"before step {number}: {step}")
+            raise
 
 
 def test_a_forked_process_names_its_temporary_files_anew(root: Path) -> None:
