@@ -176,13 +176,20 @@ class FileWorkingCopy:
         return self._store.paths.events, tuple(folders)
 
     def verified(self, most: int | None = None) -> int:
-        """How far the log's chain of hashes holds; without a bound, every lane beside the path is proven too."""
+        """How far the log's chain of hashes holds, if they are those that were appended.
+
+        Without a bound, every lane beside the path is proven too. Raises LogDamaged.
+        """
+        from aof.stores.filesystem.doctor import rewritten_log
+
         layout = self._store.reader.layout() if most is None else None
         if layout is not None:
             from aof.stores.filesystem.merge.proof import prove_lanes  # only where several clones have written
 
             prove_lanes(self._store.paths, layout)
-        return self._verification.go_on(most)
+        until = self._verification.go_on(most)
+        rewritten_log.refuse(self._store)
+        return until
 
     def log_end(self) -> object:
         """The end of the log's last file."""

@@ -95,6 +95,9 @@ class FilesystemStore(Parts, IndexReadModel):
         except LogDamaged as damage:
             self.damage = line_endings.explained(self.paths, damage)
             if not doctor:
+                from aof.stores.filesystem.doctor import rewritten_log
+
+                self.damage = rewritten_log.told(self, self.damage)
                 self.close()
                 raise self.damage from damage
         except BaseException:

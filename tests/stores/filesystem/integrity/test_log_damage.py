@@ -190,9 +190,13 @@ def test_doctor_reports_a_log_that_was_chained_anew_as_tampering_and_keeps_the_e
         assert "the files of 4 of 4 tasks are as they were last written" in problem.detail
         assert _tree(root) == before
         assert next((root / "locks/heads").iterdir()).read_bytes() == heads
+    for limit in (None, 2):
+        with pytest.raises(AofError) as caught, open_fabric(root, clock) as fabric:
+            fabric.verify(limit=limit)
+        assert (caught.value.code, caught.value.message) == (problem.code, problem.detail), "verify says the same"
     with pytest.raises(AofError) as caught, open_fabric(root, clock) as fabric:
         fabric.create("never")
-    assert caught.value.code == "log_damaged"
+    assert caught.value.code == ("log_rewritten" if synced else "log_damaged")
 
 
 def test_a_log_that_was_tampered_with_can_be_left_behind(root: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from aof.core.errors.storage import LogDamaged
+from aof.core.errors.storage import LogDamaged, LogRewritten
 from aof.ports.working_copy import Checkup, Problem
 from aof.stores.filesystem.doctor import (
     access,
@@ -80,7 +80,11 @@ def _findings(store: FilesystemStore) -> tuple[list[DoctorFinding], list[str]]:
     case = Case(store, folded, scan(store.paths, store.heads))
     if pending := histories.check(case):
         return [*found, *pending], []
-    lost = rewritten_log.check(case) or log.lacking(case)
+    try:
+        rewritten_log.refuse(store)
+    except LogRewritten as rewritten:
+        return [*found, DoctorFinding(Problem(rewritten.code, "events/", rewritten.message, rewritten.hint))], []
+    lost = log.lacking(case)
     if lost is not None:
         return [*found, lost], []
     left = frozenset(store.stripes.left())
