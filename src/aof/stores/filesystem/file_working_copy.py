@@ -64,6 +64,7 @@ class FileWorkingCopy:
 
     def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """New files without an ID as name, relative to the data directory, and the tasks whose files are changed."""
+        self._store.refuse_unsound()
         self._store.stripes.finish_left()
         found = scan.scan(self._store.paths, self._store.heads)
         return tuple(map(self._store.paths.relative, found.nameless)), tuple(found.changed)
@@ -187,6 +188,7 @@ class FileWorkingCopy:
             from aof.stores.filesystem.merge.proof import prove_lanes  # only where several clones have written
 
             prove_lanes(self._store.paths, layout)
+        self._store.refuse_unsound()
         until = self._verification.go_on(most)
         rewritten_log.refuse(self._store)
         return until

@@ -23,14 +23,17 @@ from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.status import file_status
 
 _FIX = (
-    "restore events/ from a backup or from version control, and find out who did it; nothing is repaired, because "
-    "nothing in this log can be proven; to go on without its history, move the log's files out of events/ and run "
-    "'aof doctor --fix', which puts what the tasks' files say into a new one"
+    "copy events/ aside, then restore it from a backup or version control, and find out who did it; nothing is "
+    "repaired, because nothing in this log can be proven; to go on without its history, move the log's files out of "
+    "events/ and run 'aof doctor --fix', which puts what the tasks' files say into a new one"
 )
 
 
 def refuse(store: FilesystemStore) -> None:
-    """Raise LogRewritten where events that were appended here were replaced by others, while the tasks' files stayed."""
+    """Raise LogRewritten where events that were appended here were replaced by others, while the tasks' files stayed.
+
+    The chain must hold.
+    """
     last = store.reader.newest()
     witnesses = [one for one in _witnesses(store) if one.seq]
     missing = [one for one in witnesses if not store.reader.has_seen(one)]

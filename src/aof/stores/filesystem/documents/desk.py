@@ -271,6 +271,7 @@ class Documents:
         end, known = self._parts.reader.end(), self._followed.get(name)
         if known is not None and known == (end, desk.mark(projection.path)):
             return  # as this process has left it
+        self._parts.refuse_unsound()
         documents.follow(desk, projection, facts)
         if desk.known is not None:
             self._followed[name] = end, desk.known.mark
