@@ -261,8 +261,9 @@ class Log:
             self._locks.release((held,))
         if state is not None and state.poisoned:
             raise poisoned()
-        if stamp is None:
-            return None if last_before(self._paths, self._layouts.path())[0] else Position()
+        if stamp is None:  # a floor says that what lies beside the log was looked at when nobody knew its end
+            known = state is not None and state.floor
+            return None if known or last_before(self._paths, self._layouts.path())[0] else Position()
         if size < stamp.position.offset:
             return stamp.position
         if folder not in (stamp.folder, self._proven):
