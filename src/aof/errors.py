@@ -23,7 +23,8 @@
     │                              InvalidWorkflow, TooManyMessages, MalformedPayload, UnreadableJobs
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, LinkRefused, ReadOnly,
     │                              UnsupportedFilesystem, UnsupportedVersion, RunnerFailed, TooManyRequests
-    └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged, LineEndingsConverted, LaneRefused
+    └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged, LogRewritten, LineEndingsConverted,
+                                   LaneRefused
 
 Every leaf has a stable `code`. A hint is text plus, where a call helps, the call as data, so that each
 surface spells it in its own way. Must not know any surface.
@@ -120,6 +121,7 @@ from aof.core.errors.storage import (
     LockTimeout,
     LogDamaged,
     LogPoisoned,
+    LogRewritten,
     MergePending,
     NoDataDirectory,
     ReadOnly,
@@ -202,6 +204,7 @@ __all__ = [
     "LockTimeout",
     "LogDamaged",
     "LogPoisoned",
+    "LogRewritten",
     "MalformedPayload",
     "MergePending",
     "MessageClosed",

@@ -272,7 +272,7 @@ def find_data_dir(given: str | os.PathLike[str] | None = None, *, needs: str = "
     """Where the data directory is; raises NoDataDirectory."""
     named = os.fspath(given) if given is not None else os.environ.get("AOF_DATA_DIR")
     if named:
-        if os.path.isdir(f"{named}/{needs}"):
+        if _is_data_dir(named, needs):
             return os.path.abspath(named)
         if os.path.isdir(f"{named}/.aof/{needs}"):
             raise NoDataDirectory(f"{named} is not a data directory", f"did you mean '--data-dir {named}/.aof'?")
@@ -281,12 +281,17 @@ def find_data_dir(given: str | os.PathLike[str] | None = None, *, needs: str = "
     while True:
         main = _main_worktree(here)
         for folder in (main, here) if main else (here,):
-            if os.path.isdir(f"{folder}/.aof/{needs}"):
+            if _is_data_dir(f"{folder}/.aof", needs):
                 return f"{folder}/.aof"
         above = os.path.dirname(here)
         if above == here:
             raise NoDataDirectory("there is no .aof directory here or above", "make one with 'aof init'")
         here = above
+
+
+def _is_data_dir(folder: str, needs: str) -> bool:
+    """Also where the log is gone, which the store tells."""
+    return os.path.isdir(f"{folder}/{needs}") or os.path.isdir(f"{folder}/tasks/ready")
 
 
 def _main_worktree(folder: str) -> str | None:

@@ -5,7 +5,7 @@ Must not know how a store keeps anything; it finds, and the core judges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from aof.app import faults
@@ -180,9 +180,19 @@ def _problems(
     refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in files.preloaded(found.edited)]
     judged = [Problem("edit_refused", task_id, error.message, error.hint) for task_id, error in refused if error]
     problems = (*found.problems, *judged, *_of_chart(org))
+    advice = (*found.advice, *_of_resources(found.shared, policy))
     if problems:
-        return problems, found.advice  # documents follow from what must be right first
-    return (), (*found.advice, *_of_documents(Environment(store, clock, policy, org=org)))
+        return problems, advice  # documents follow from what must be right first
+    return (), (*advice, *_of_documents(Environment(store, clock, policy, org=org)))
+
+
+def _of_resources(shared: Mapping[str, Sequence[str]], policy: Policy) -> Iterator[Problem]:
+    """Resources that more tasks occupy than there are slots, as after a merge, or where the slots were made fewer."""
+    for resource, holders in shared.items():
+        slots = policy.resource_slots.get(resource, 1)
+        if len(holders) > slots:
+            what = f"{', '.join(holders)} occupy '{resource}' at once, which has {slots} slot{'s' * (slots != 1)}"
+            yield Problem("resource_overbooked", resource, what, "release all but as many tasks as there are slots")
 
 
 def _restore_documents(environment: Environment) -> None:
