@@ -3,9 +3,10 @@
 Names must exist and be proven, rights must suffice, a claim must be the agent's to make. The caller is checked for
 commands that somebody gave, and not for what AOF does by itself.
 
-What gates read about a task is changed by its creator while it does not run the task, by leads and by maintainers. That
-is asked where there is a chart or where identity is strict; elsewhere a change is recorded and not refused. A person's
-edit of a file is not checked: a user who may write the files may write anything. Must not know how anything is loaded.
+What gates read about a task is changed by its creator while it does not run the task, by leads and by maintainers, who
+alone interrupt somebody else's run by a block. That is asked where there is a chart or where identity is strict;
+elsewhere a change is recorded and not refused. A person's edit of a file is not checked: a user who may write the files
+may write anything. Must not know how anything is loaded.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ import msgspec
 from aof.core.errors.base import AofError, Call
 from aof.core.errors.org import AgentInactive, NoRoute, NotAllowed, NotRouted, SelfApproval, Unauthenticated
 from aof.core.model import commands as c
+from aof.core.model.gate import selects
 from aof.core.model.org_chart import Agent, OrgChart
+from aof.core.model.policy import Policy
 from aof.core.model.records import Records
 from aof.core.model.task import Task
+from aof.core.model.workflow import leases, read_fields, value_at
 from aof.core.org.budgets.enforcement import one_run_too_many
 from aof.core.org.capacity import at_capacity, counted
 from aof.core.org.rights import (
@@ -42,7 +46,7 @@ from aof.core.tasks.edit import changed
 from aof.core.validation.findings import suggestion
 
 _SHOWN = 10
-FIELDS: Final = ("routing", "acceptance", "constraints", "profile", "resource")
+FIELDS: Final = ("routing", "acceptance", "constraints", "profile", "resource", "owner")
 KEYS: Final = ("reviewRequired", "risk", "profile", "workflow", "maxAttempts", "delegationDepth")
 _LEADING: Final[dict[type[c.OnTask], str]] = {
     c.Pause: "pausing it",
@@ -143,15 +147,20 @@ def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:
     return None
 
 
-def gated_changes(task: Task, given: dict[str, Any]) -> tuple[str, ...]:
-    """The names of what an edit would change of all that gates read."""
-    changes = changed(task, given)
-    fields = [name for name in FIELDS if name in changes]
-    if "metadata" not in changes:
-        return tuple(fields)
-    after = changes["metadata"] or {}
-    before: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(task.metadata))
-    return (*fields, *(key for key in KEYS if before.get(key) != after.get(key)))
+def gated_changes(policy: Policy, task: Task, changes: dict[str, Any]) -> tuple[str, ...]:
+    """The names of all that gates read among these changes, each of which says what its field would be.
+
+    Some fields count for every task. Others count where the conditions of the task's workflow, or the gates of the
+    session charter, name them.
+    """
+    before: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(task))
+    after = before | changes
+    fields = (name for name in FIELDS if name in changes)
+    keys = (f"metadata.{key}" for key in KEYS)
+    asked = (path for path in sorted(read_fields(task)) if path.partition(".")[0] not in FIELDS)
+    priority = ("priority",) if selects(policy.gates, "priority") else ()
+    read = (path for path in (*keys, *asked, *priority) if value_at(path, before) != value_at(path, after))
+    return tuple(dict.fromkeys((*fields, *(path.removeprefix("metadata.") for path in read))))
 
 
 def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | None:
@@ -159,12 +168,34 @@ def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | 
     policy = records.policy
     agent = acting(task, command)
     if isinstance(command, c.Edit):
-        fields = gated_changes(task, command.changes) if policy.binds else ()
+        fields = gated_changes(policy, task, changed(task, command.changes)) if policy.binds else ()
         return _refused(records, task, agent, fields) if fields else None
+    if policy.binds and (refusal := _interrupts(policy, task, command, agent)):
+        return refusal
     approves = right_for(task, command) == "judge" and not sends_back(command)
     own = did(task, agent) or (command.session is not None and did(task, command.session))
     bound = command.vouched == "secret" or (policy.strict and agent not in policy.maintainers)
     return self_approval(task, agent) if approves and own and bound else None
+
+
+def _interrupts(policy: Policy, task: Task, command: c.OnTask, agent: str) -> NotAllowed | None:
+    """Why the acting agent may not end somebody else's run by blocking the task, or by giving it up."""
+    ends = isinstance(command, c.Block | c.Pause) or (
+        task.gated and isinstance(command, c.Update) and command.status in ("blocked", "deadletter")
+    )
+    holder = next((lease.agent for lease in leases(task) if lease.agent != agent), None) if ends else None
+    leads = agent in policy.maintainers or (
+        policy.org is not None and kind_of(policy.org, agent, policy.maintainers) == "lead"
+    )
+    if holder is None or leads:
+        return None
+    return NotAllowed(
+        f"{holder} is at work on {task.id}, and {agent} may not interrupt that",
+        f"leave it to {holder}, a lead or a maintainer; or say in a comment what is in the way",
+        Call("comment", {"task_id": task.id, "text": "…"}),
+        agent=agent,
+        holder=holder,
+    )
 
 
 def _refused(records: Records, task: Task, agent: str, fields: tuple[str, ...]) -> AofError | None:
@@ -237,7 +268,7 @@ def unproven_gate(records: Records, task: Task, command: c.OnTask) -> Unauthenti
     trusted = {command.actor, command.session or command.actor} <= set(records.policy.maintainers)
     if not command.outside or command.vouched is not None or trusted:
         return None
-    gated = isinstance(command, c.Edit) and bool(gated_changes(task, command.changes))
+    gated = isinstance(command, c.Edit) and bool(gated_changes(records.policy, task, changed(task, command.changes)))
     if not (gated or _cancels(task, command) or right_for(task, command) == "judge"):
         return None
     return Unauthenticated(
