@@ -66,7 +66,7 @@ def caller_refused(records: Records, command: c.OnTask) -> AofError | None:
             return refusal
     if task is None or isinstance(command, c.OwnRule):
         return None
-    if command.limited and (refusal := beyond_work(task, command)):
+    if command.limited and (refusal := beyond_work(task, command) or _beyond_name(task, command)):
         return refusal
     proven = unproven_gate(records, task, command) if policy.require_secret else None
     return proven or gate_refusal(records, task, command)
@@ -248,6 +248,20 @@ def beyond_work(task: Task, command: c.OnTask) -> NotAllowed | None:
         f"ask for one: aof token create {command.session or command.acting} --scope lead",
         Call("show", {"task_id": task.id}),
         scope="work",
+    )
+
+
+def _beyond_name(task: Task, command: c.OnTask) -> NotAllowed | None:
+    """Why a session does not take what is meant for a role when nobody but itself has said who it is."""
+    takes = right_for(task, command) == "take" or (isinstance(command, c.Complete) and task.status == "ready")
+    role = "its hops need one" if task.gated else f"it needs '{task.routing.role}'" if task.routing.role else None
+    if command.vouched is not None or not takes or role is None:
+        return None
+    return NotAllowed(
+        f"nobody has said who this session is, so it has no role, and {task.id} is for a role: {role}",
+        f"set AOF_ACTOR={command.acting[:80]} in the settings of the MCP client, or use a token over HTTP",
+        Call("show", {"task_id": task.id}),
+        agent=command.acting[:80],
     )
 
 
