@@ -5,8 +5,8 @@ commands that somebody gave, and not for what AOF does by itself.
 
 What gates read about a task is changed by its creator while it does not run the task, by leads and by maintainers, who
 alone interrupt somebody else's run by a block. That is asked where there is a chart or where identity is strict;
-elsewhere a change is recorded and not refused. A person's edit of a file is not checked: a user who may write the files
-may write anything. Must not know how anything is loaded.
+elsewhere a change is recorded and not refused. A person's edit of a file that does the same, or takes a task out of its
+review, waits there for a maintainer. Must not know how anything is loaded.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import msgspec
 
 from aof.core.errors.base import AofError, Call
 from aof.core.errors.org import AgentInactive, NoRoute, NotAllowed, NotRouted, SelfApproval, Unauthenticated
+from aof.core.errors.tasks import EditWaits
 from aof.core.model import commands as c
 from aof.core.model.gate import selects
 from aof.core.model.org_chart import Agent, OrgChart
@@ -43,6 +44,7 @@ from aof.core.org.rights import (
 )
 from aof.core.org.routing import refusal, work_of
 from aof.core.tasks.edit import changed
+from aof.core.tasks.manual_edit import theirs
 from aof.core.validation.findings import suggestion
 
 _SHOWN = 10
@@ -161,6 +163,25 @@ def gated_changes(policy: Policy, task: Task, changes: dict[str, Any]) -> tuple[
     priority = ("priority",) if selects(policy.gates, "priority") else ()
     read = (path for path in (*keys, *asked, *priority) if value_at(path, before) != value_at(path, after))
     return tuple(dict.fromkeys((*fields, *(path.removeprefix("metadata.") for path in read))))
+
+
+def waiting_edit(records: Records, command: c.ImportEdit) -> EditWaits | None:
+    """What of a person's edit a maintainer has to confirm before it is imported; None where it needs nobody."""
+    task = None if command.accepted or command.created is not None else records.look(command.task_id)
+    if task is None or not records.policy.binds:
+        return None
+    leaves = task.status == "review" and command.status not in (None, "review")
+    does = [f"takes it out of review into {command.status}"] if leaves else []
+    if fields := gated_changes(records.policy, task, theirs(command.changes)):
+        does.append(f"changes what its gates read: {', '.join(fields)}")
+    if not does:
+        return None
+    return EditWaits(
+        f"an edit by hand of {task.id} waits for a maintainer: it {' and '.join(does)}",
+        f"'aof sync --accept {task.id}' imports it, and 'aof sync --refuse {task.id}' puts it aside",
+        task_id=task.id,
+        fields=[*fields, *["status"] * leaves],
+    )
 
 
 def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | None:

@@ -105,7 +105,7 @@ class Redo:
                 self._disk.unlink(old)
             elif kept != target or read(path) != data:
                 self._files.place(task.id, data, kept, target)
-            self._files.gather(task.id, target)
+        self._files.gather(task.id, target)
         if folded.handoffs:
             self._handed().redo(folded, target)
         self._runs(task, folded)
