@@ -30,8 +30,8 @@ class Caller(msgspec.Struct, frozen=True):
     """The caller. With `proven`, a token or a run's secret proves the name, and the call cannot give another.
 
     `secret` came with the call, of the run that it is made for; `kept` are those of what its session has claimed.
-    `session` is the one actor that the caller's session is, where it has one; with `default` nobody has chosen that
-    name, and it acts for no one else.
+    `session` is the one actor that the caller's session is, where it has one. With `default` nobody but the session
+    itself has chosen that name: where callers are bound, it is a worker's, and in no case a maintainer's.
     `scope` says which operations are allowed; `token` is the ID of the token that the call came with, and `tools` the
     tiers that it names. `conversation` names the session or context that the call belongs to.
     `keeps` says that what the caller begins to run outlives its session.
@@ -167,10 +167,18 @@ def _identity(caller: Caller, *, worker: bool, binds: bool) -> Identity | None:
             agent=caller.actor, secret=caller.secret, kept=kept, session=session, token=token, limited=limited
         )
     if binds and caller.default:
-        return Identity(agent=session, session=session, kept=kept, limited=True)
+        return Identity(agent=session, session=session, kept=kept, limited=True, unproven=True)
     if caller.secret is None and not kept and session is None:
         return None
-    return Identity(secret=caller.secret, kept=kept, behalf=caller.actor, session=session, token=token, limited=limited)
+    return Identity(
+        secret=caller.secret,
+        kept=kept,
+        behalf=caller.actor,
+        session=session,
+        token=token,
+        limited=limited,
+        unproven=caller.default,
+    )
 
 
 def admitted(operation: Operation, params: Params, caller: Caller, *, lends: bool = False) -> str:

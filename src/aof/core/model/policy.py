@@ -5,7 +5,7 @@ Must not know where they are written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ _KEPT = WorklogPolicy()
 
 
 class Policy:
-    """What is in force."""
+    """What is in force. `has_maintainers` says that there are any, whether or not this caller may be one."""
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class Policy:
         messages_per_send: int = 1000,
         gates: tuple[Gate, ...] = (),
         worklog: WorklogPolicy = _KEPT,
+        has_maintainers: bool = False,
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
         self.kept_ttl_ms = kept_ttl_ms
@@ -95,11 +96,16 @@ class Policy:
         self.messages_per_send = messages_per_send
         self.gates = gates
         self.worklog = worklog
+        self.has_maintainers = has_maintainers or bool(maintainers)
 
     @property
     def binds(self) -> bool:
         """Whether callers are bound and gates are protected: with an org chart, or with strict identity."""
         return self.strict or self.org is not None
+
+    def without(self, names: Collection[str | None]) -> Policy:
+        """The same policy for a caller that has only said that it is one of these: no maintainer's name is its own."""
+        return self.but(maintainers=tuple(name for name in self.maintainers if name not in names))
 
     def but(self, **changes: Any) -> Policy:
         """The same policy with something changed."""

@@ -365,8 +365,8 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
             if examined is not None:
                 store.tidy(task_id, examined)
             held = not files.place(task_id, change.data, before.folder, folder, before.file)
-            if examined is not None:
-                files.gather(task_id, folder)
+        if examined is not None:
+            files.gather(task_id, folder)
         if change.handed is not None:
             store.handed.write(change.handed, task_id, folder)
         if change.task.archived != (before.task is not None and before.task.archived):

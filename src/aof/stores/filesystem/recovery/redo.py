@@ -96,7 +96,7 @@ class Redo:
         if kept is not None or not theirs:
             if kept != target or read(path) != data:
                 self._files.place(task.id, data, kept, target)
-            self._files.gather(task.id, target)
+        self._files.gather(task.id, target)
         if folded.handoffs:
             self._handed().redo(folded, target)
         self._runs(task, folded)
