@@ -266,6 +266,15 @@ def test_a_peer_may_keep_the_card_and_learns_that_it_has_changed(root: Path, fab
     assert [skill["id"] for skill in changed.json()["skills"]] == ["task", "python"]
 
 
+def test_a_peer_that_ends_the_address_with_a_slash_is_answered(root: Path) -> None:
+    with peers.served(root) as (address, token):
+        headers = {"Authorization": f"Bearer {token}", "A2A-Version": "1.0"}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
+        said = [httpx.post(f"{address}/a2a/rpc{end}", json=asked, headers=headers).json() for end in ("", "/")]
+        assert said[0] == said[1]
+        assert said[0]["result"]["totalSize"] == 0
+
+
 def test_without_a_token_only_the_card_is_shown(root: Path) -> None:
     with peers.served(root) as (address, _):
         for card in ("agent-card.json", "agent.json"):

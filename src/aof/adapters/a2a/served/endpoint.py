@@ -135,7 +135,11 @@ class A2aOverHttp:
         rest = create_rest_routes(handler, Known(), enable_v0_3_compat=True, path_prefix=card.PREFIX)
         return Router([
             *(Route(path, shown) for path in CARD_PATHS),
-            *create_jsonrpc_routes(handler, card.RPC, Known(), enable_v0_3_compat=True),
+            *(  # some clients end every address with a slash
+                route
+                for path in (card.RPC, f"{card.RPC}/")
+                for route in create_jsonrpc_routes(handler, path, Known(), enable_v0_3_compat=True)
+            ),
             *(route for route in rest if isinstance(route, Route)),  # what is left out are tenants: there are none
         ])  # fmt: skip
 
