@@ -138,6 +138,17 @@ def test_tools_that_carry_work_have_the_parameters_of_the_reference(mcp: OverMcp
     assert mcp.elsewhere.get(made["taskId"]).priority == "normal"
 
 
+def test_a_task_that_is_dispatched_without_review_is_done_with_its_completion(
+    mcp: OverMcp, listed: dict[str, Tool]
+) -> None:
+    assert _parameters(listed["aof_dispatch"])["review"] == {"type": "boolean"}
+    made = mcp.call("aof_dispatch", {"title": "No second look", "brief": "This.", "review": False})
+    assert isinstance(made, dict), made
+    task = {"taskId": made["taskId"]}
+    assert isinstance(mcp.call("aof_task_claim", task), dict)
+    assert mcp.call("aof_task_complete", task | {"summary": "Done."}) == task | {"status": "done"}
+
+
 @requirement(
     "tools.cancel.params-and-result",
     "tools.dep-add.params-and-result",

@@ -237,6 +237,10 @@ def test_each_agent_has_one_line_of_its_own(room: Room, worklog: Path, clock: Fa
     assert worklog.read_text().partition("## Decision Index")[2] == body
     ada = fabric.as_actor("ada")
     assert refused(ada.worklog_now, "x", agent="bob") == "actor_mismatch"
+    without = Fabric(store, clock, Policy(maintainers=("pm",)), "pm")
+    for line in ("now", "focus"):
+        assert refused(without.as_actor("ada").worklog_now, "x", agent="pm", line=line) == "actor_mismatch"
+    assert without.worklog_now("the lexer", agent="ada").key == "ada"
     assert refused(ada.worklog_now, "x", line="focus") == "not_allowed"
     wider = Fabric(store, clock, Policy(maintainers=("pm",)), "pm", org=_chart([*names, {"id": "zoe"}]))
     wider.create("Write it", review=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -55,9 +55,14 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 def parameters(operation: Operation, given: object, *, tool: bool = False, strict: bool = True) -> Params:
-    """The parameters of a call, checked against the catalogue; as a tool only those that it shows are known."""
-    if tool and isinstance(given, dict):
-        given = dict(operation.tool_defaults) | given
+    """The parameters of a call, checked against the catalogue; as a tool only those that it shows are known.
+
+    A null for what may be left out counts as left out.
+    """
+    if isinstance(given, dict):
+        given = _without_nulls(given, operation.parameters)
+        if tool:
+            given = dict(operation.tool_defaults) | given
     try:
         params = msgspec.convert(given, prepare_type(operation.parameters), strict=strict)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -65,6 +70,26 @@ def parameters(operation: Operation, given: object, *, tool: bool = False, stric
     if tool and isinstance(given, dict):
         _check_tool(operation, given)
     return params
+
+
+def _without_nulls(given: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """What was given, without each null for what may be left out: some clients fill in all that they know of."""
+    if not any(value is None or isinstance(value, dict) for value in given.values()):
+        return given
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    kept = {}
+    for name, value in given.items():
+        field = fields.get(name)
+        if value is None and field is not None and not field.required:
+            continue
+        inner = _struct_in(field.type) if field is not None and isinstance(value, dict) else None
+        kept[name] = value if inner is None else _without_nulls(value, inner)
+    return kept
+
+
+def _struct_in(kind: Any) -> type[msgspec.Struct] | None:
+    kinds = get_args(kind) or (kind,)
+    return next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
 
 
 def _check_tool(operation: Operation, given: dict[str, Any]) -> None:

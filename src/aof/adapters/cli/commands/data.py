@@ -102,6 +102,7 @@ def _message(what: dict[str, Any]) -> str:
 
 _SUMMARIES: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "task.transitioned": _transition,
+    "task.attempt.failed": lambda what: f"{what['error'].get('cause', 'failed')} ({what['error']['code']})",
     "task.created": lambda what: str(what["task"]["title"]),
     "task.commented": lambda what: str(what.get("workLog") or what["text"]),
     "task.merged": lambda what: "; ".join(what.get("conflicts", ())),

@@ -120,7 +120,7 @@ def _expecting(given: dict[str, Any], tag: str) -> dict[str, Any]:
             f"If-Match must be a revision, not {tag[:80]!r}", 'send the ETag of the task, as in: If-Match: "12"'
         )
     rev = int(found[1])
-    if given.get(_EXPECTED, rev) != rev:
+    if given.get(_EXPECTED) not in (None, rev):
         raise InvalidInput(f"If-Match and '{_EXPECTED}' name different revisions", "give one of them")
     return given | {_EXPECTED: rev}
 

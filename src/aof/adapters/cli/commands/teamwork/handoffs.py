@@ -70,7 +70,7 @@ def _return(context: Context, given: dict[str, Any]) -> Answer:
     if "result" in given:
         given["result"] = _read(given["result"])
     one = context.fabric.handoff_return(**given)
-    return Answer(one, lambda screen: handoff_view.line(screen, one))
+    return Answer(one, lambda screen: handoff_view.returned(screen, one))
 
 
 def _read(text: str) -> Any:
