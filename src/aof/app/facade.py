@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Moved,
         Printed,
         Recovered,
+        Released,
         Reported,
         Sent,
         TaskTemplates,
@@ -553,6 +554,7 @@ class Facade:
         body: str | None = None,
         note: str | None = None,
         status: str | None = None,
+        wait_for_children: bool = False,
         reason: str | None = None,
         run: str | None = None,
         agent: str | None = None,
@@ -562,7 +564,16 @@ class Facade:
     ) -> Updated:
         """Add a note to the work log, replace the body or move the status; with none of them, only a sign of life."""
         return self.services.expecting(expect_rev).tasks.update(
-            task_id, body=body, note=note, status=status, reason=reason, run=run, agent=agent, key=key, actor=actor
+            task_id,
+            body=body,
+            note=note,
+            status=status,
+            wait_for_children=wait_for_children,
+            reason=reason,
+            run=run,
+            agent=agent,
+            key=key,
+            actor=actor,
         )
 
     def edit(
@@ -850,11 +861,14 @@ class Facade:
         run: str | None = None,
         agent: str | None = None,
         reason: str | None = None,
+        wait_for_children: bool = False,
         key: str | None = None,
         expect_rev: int | None = None,
-    ) -> Moved:
+    ) -> Released:
         """Give the task back unfinished."""
-        return self.services.expecting(expect_rev).runs.release(task_id, run=run, agent=agent, reason=reason, key=key)
+        return self.services.expecting(expect_rev).runs.release(
+            task_id, run=run, agent=agent, reason=reason, wait_for_children=wait_for_children, key=key
+        )
 
     def progress(
         self,

@@ -318,3 +318,31 @@ def test_a_finished_workflow_cannot_be_sent_back_by_an_outcome() -> None:
         with pytest.raises(InvalidTransition):
             fabric.complete(task, outcome=outcome, blockers=["no tests"], agent="bob")
     assert fabric.complete(task, outcome="complete", agent="ada").status == "done"
+
+
+def test_a_hop_that_has_delegated_waits_for_the_children_also_beside_a_running_hop(place: Place) -> None:
+    fabric, task = place.fabric, place.at("diamond", "build")
+    for others in (True, False):  # whether another hop runs meanwhile
+        beside = fabric.claim(task, hop="audit", agent="bob").run_id if others else None
+        run = fabric.claim(task, hop="test", agent="ada").run_id
+        child = fabric.create("A part", parent_id=task, review=False).task_id
+        released = fabric.release(task, run=run, wait_for_children=True)
+        assert (released.status, released.waits_for) == ("in-progress" if others else "ready", (child,))
+        refused = place.refused(fabric.claim, task, hop="test", agent="ada")
+        assert (refused.code, refused.details["children"]) == ("not_ready", [child])
+        assert place.refused(fabric.complete, task, hop="test", agent="ada", outcome="complete").code == "not_ready"
+        assert [row.id for row in fabric.ready().tasks] == [child]
+        fabric.complete(child, agent="cem")
+        assert [row.id for row in fabric.ready().tasks] == [task]
+        again = fabric.claim(task, hop="test", agent="ada").run_id
+        assert not fabric.get(task).waits_for_children
+        assert [hop.failures for hop in place.flow(task).hops] == [0, 0, 0, 0]
+        fabric.release(task, run=again)
+        if beside is not None:
+            fabric.release(task, run=beside)
+    run = fabric.claim(task, hop="test", agent="ada").run_id
+    child = fabric.create("Another part", parent_id=task).task_id
+    fabric.release(task, run=run, wait_for_children=True)
+    assert place.refused(fabric.claim, task, hop="test", agent="ada").details["children"] == [child]
+    fabric.retry(task, reason="go on without it")
+    assert fabric.claim(task, hop="test", agent="ada").task_id == task

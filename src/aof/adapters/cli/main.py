@@ -179,11 +179,13 @@ def _hint(error: AofError, parsed: Parsed | None) -> str:
     """The hint as a command that works where it is pasted: on the same data directory, for the same agent."""
     options = parsed.options if parsed is not None else {}
     hint = spelling.in_text(error.hint, options)
-    if error.call is None:
-        return hint
     agent = parsed.values.get("agent") if parsed is not None and not isinstance(error, errors.ActorMismatch) else None
-    spelled = spelling.spell(error.call, options, agent if isinstance(agent, str) else None)
-    return f"{hint}: {spelled}" if hint else spelled
+    told = [(hint, error.call)] if error.otherwise is None else [(hint, error.call), error.otherwise]
+    ways = [
+        (words, spelling.spell(call, options, agent if isinstance(agent, str) else None) if call is not None else "")
+        for words, call in told
+    ]
+    return "; or ".join(": ".join(filter(None, way)) for way in ways)
 
 
 def _complain(*, as_json: bool, code: str, message: str, hint: str, details: dict[str, Any] | None = None) -> None:

@@ -74,15 +74,22 @@ def told(error: AofError, spell: Spell, reader: HintReader = EVERYTHING) -> Told
 
 def _hint(error: AofError, spell: Spell, reader: HintReader) -> str:
     hint = f"{error.hint}, {_AT_THE_MACHINE}" if _COMMAND.search(error.hint) else error.hint
-    if error.call is None:
+    ways = [_way(hint, error.call, spell, reader)]
+    if error.otherwise is not None:
+        ways.append(_way(*error.otherwise, spell, reader))
+    return "; or ".join(ways)
+
+
+def _way(hint: str, meant: Call | None, spell: Spell, reader: HintReader) -> str:
+    if meant is None:
         return hint
-    operation = BY_NAME[error.call.operation]
-    call = offered(error.call, reader)
+    operation = BY_NAME[meant.operation]
+    call = offered(meant, reader)
     if call is not None:
         spelled = spell(BY_NAME[call.operation], wire_names(call))
         return f"{hint}: {spelled}" if hint else spelled
     hint = hint or operation.help[0].lower() + operation.help[1:].removesuffix(".")
-    if (another := reader.acts_for_another(error.call)) is not None:
+    if (another := reader.acts_for_another(meant)) is not None:
         return f"{hint}; that is for {another[:80]} to do"
     if not reader.may(operation):
         return f"{hint}; that takes a token with the scope {operation.scope}"

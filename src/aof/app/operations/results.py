@@ -92,6 +92,12 @@ class Moved(Result, frozen=True, kw_only=True):
     status: str
 
 
+class Released(Moved, frozen=True, kw_only=True):
+    """Where the task is now; if it was to wait for its children, also for which, and none where all have ended."""
+
+    waits_for: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+
+
 class NextHop(Result, frozen=True, kw_only=True):
     """A hop that the task waits at now: to be taken (`ready`) or approved (`review`), by one of these agents."""
 

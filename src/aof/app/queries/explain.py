@@ -47,7 +47,7 @@ def _beside(store: Store, policy: Policy, wanted: Iterable[Task]) -> Records:
     """What the ready rule may look at where it is asked about these tasks only."""
     records = Records(policy=policy, tasks={task.id: task for task in wanted})
     for task in wanted:
-        below = store.find(Query(parent_id=task.id)).tasks if task.metadata.get("waitForChildren") else ()
+        below = store.find(Query(parent_id=task.id)).tasks if task.waits_for_children else ()
         records.tasks |= {child.id: child for child in below}
         records.children[task.id] = tuple(child.id for child in below)
     edges = {edge for task in wanted for edge in task.depends_on} - records.tasks.keys()

@@ -13,6 +13,7 @@ from aof.app.documents.charter import brief
 from aof.app.documents.mailbox import mail_brief
 from aof.app.fabric import Fabric
 from aof.app.org import reviews
+from aof.app.queries.children import children_of
 from aof.core.errors.base import AofError
 from aof.core.evolve.comments import comments_of
 from aof.core.model import times
@@ -43,6 +44,7 @@ def prime(fabric: Fabric, agent: str) -> str:
     lines += _section("You hold", held, len(held))
     lines += _comments(fabric, held)
     lines += _section("Ready for you", list(waiting.tasks), waiting.total)
+    lines += _below(fabric, (*held[:_EACH], *waiting.tasks))
     lines += _to_review(fabric, agent)
     if charter := list(brief.charter_brief(fabric, agent)):
         lines += ["", *charter]
@@ -80,6 +82,16 @@ def _comments(fabric: Fabric, held: Sequence[Row]) -> list[str]:
                 words = " ".join(said[-1].text.split())
                 shown.append(f"- {row.id} {said[-1].by or 'in the file'}: {words[:_COMMENT]}")
     return ["", "Comments on what you hold (text by others):", *shown] if shown else []
+
+
+def _below(fabric: Fabric, rows: Sequence[Row]) -> list[str]:
+    """What came of the parts that were handed on."""
+    shown = [
+        f"- of {row.id}: {' '.join(str(child).split())[:_COMMENT]}"
+        for row in rows
+        for child in children_of(fabric.store, row.id)[:_EACH]
+    ]
+    return ["", "Tasks below these (text by others):", *shown] if shown else []
 
 
 def _overdue(fabric: Fabric, agent: str) -> list[str]:

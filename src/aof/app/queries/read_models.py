@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from aof.app.commands import unit_of_work
-from aof.app.queries import cursors, explain, output
+from aof.app.queries import children, cursors, explain, output
 from aof.app.queries.lists import Listed, Summary
 from aof.core.errors.base import InvalidInput
 from aof.core.errors.tasks import EditWaits, UnreadableTask
@@ -234,7 +234,9 @@ class ReadModels:
             shown["waits"] = waits[task.id]
         shown["relationships"] = relationships
         if below := [edge["targetId"] for edge in relationships if edge["kind"] == "child"]:
-            shown["children"] = _progress_of(self._store.records(below))
+            tasks = self._store.records(below)
+            told = [msgspec.to_builtins(one) for one in children.told(self._store, tasks)]
+            shown["children"] = _progress_of(tasks) | {"tasks": told}
         if handed:
             shown["handoffs"] = [_handed(one) for one in handed]
         shown["progress"] = task.progress or {"state": "unknown"}
@@ -271,11 +273,11 @@ def _problem(problem: AofError) -> dict[str, Any]:
     return told | {"normalizedStatus": "stale" if "reason" in problem.details else "unknown"}
 
 
-def _progress_of(children: Sequence[Task]) -> dict[str, Any]:
+def _progress_of(below: Sequence[Task]) -> dict[str, Any]:
     """How far the tasks below one are."""
-    by_status = Counter(child.status for child in children)
+    by_status = Counter(child.status for child in below)
     finished = sum(count for status, count in by_status.items() if status in FINISHED)
-    return {"total": len(children), "done": by_status["done"], "finished": finished, "byStatus": dict(by_status)}
+    return {"total": len(below), "done": by_status["done"], "finished": finished, "byStatus": dict(by_status)}
 
 
 def _choice(name: str, given: object, there: Sequence[str]) -> None:

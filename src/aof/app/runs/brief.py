@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from aof.app.documents.mailbox import mail_brief
+from aof.app.queries.children import Child
 from aof.app.runs import hop_brief
 from aof.app.runs.fenced_text import quoted
 from aof.core.documents.mailbox.message import MailMessage
@@ -36,8 +37,9 @@ def brief(
     *,
     handed: Sequence[Handoff] = (),
     mail: Sequence[MailMessage] = (),
+    children: Sequence[Child] = (),
 ) -> str:
-    """The task with everything that it asks for, what earlier runs came to, its agent's mail, and how to report."""
+    """The task with everything that it asks for, what came of earlier runs and children, mail, and how to report."""
     parts = [f"# Task {task.id}", f"Run {run_id}, priority {task.priority}.", _WHOSE]
     how = _HOW.format(task=task.id, run=run_id)
     if hop is not None:
@@ -50,6 +52,7 @@ def brief(
     if task.depends_on:
         parts.append("## Depends on\n\n" + "\n".join(f"- {one}" for one in task.depends_on))
     parts += _section("Earlier runs", [_came_to(one.run) for one in earlier])
+    parts += _section("Children", [str(one) for one in children])
     parts += _questions(task)
     if reached := [one for one in earlier if one.checkpoint is not None]:
         parts.append("## Checkpoints\n\n" + "\n".join(_checkpoint(task.id, one) for one in reached))
@@ -83,6 +86,10 @@ Say what came of it before you exit, in one of these ways:
   with the value of the environment variable `AOF_MESSAGE_NONCE` as the nonce
 
 Need a person's answer to go on: `aof ask {task} "…" --run {run} --wait 10m`.
+
+Handed a part on, as a task below this one (`aof create "…" --parent {task} --key …`): end this run with
+`aof release {task} --run {run} --wait-for-children`. The next run begins when they have ended, and is told what came
+of them.
 
 An exit without a report counts as a failure."""
 

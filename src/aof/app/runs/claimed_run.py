@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from aof.app.operations.results import Claimed, Moved, Reported, Sent
+from aof.app.operations.results import Claimed, Moved, Released, Reported, Sent
 from aof.core.errors.base import AofError, Call, Conflict, InvalidInput, NotFound
 from aof.core.errors.runs import StaleLease
 from aof.core.model import workflow
@@ -148,9 +148,16 @@ class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
             self._fabric.fail(self.task_id, run=self.run_id, code=code, message=message, retryable=retryable)
         )
 
-    def release(self, reason: str | None = None) -> Moved:
-        """Give the task back unfinished, which is not a failure."""
-        return self._ended(self._fabric.release(self.task_id, run=self.run_id, reason=reason))
+    def release(self, reason: str | None = None, *, wait_for_children: bool = False) -> Released:
+        """Give the task back unfinished, which is not a failure.
+
+        With `wait_for_children` it can be claimed again when the tasks below it have ended.
+        """
+        released = self._fabric.release(
+            self.task_id, run=self.run_id, reason=reason, wait_for_children=wait_for_children
+        )
+        self._care.over.set()
+        return released
 
     def send(self, *messages: Any) -> tuple[Sent, ...]:
         """Send AOF/1 messages in the name of this run."""

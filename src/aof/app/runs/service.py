@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 
+import msgspec
+
 from aof.app.commands import retryable
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
@@ -20,6 +22,7 @@ from aof.core.model.ids import is_task_id
 from aof.core.model.run import PULL
 from aof.core.model.workflow import leases, workflow_of
 from aof.core.runs.authentication import kept_for
+from aof.core.runs.lease import WAITS
 from aof.core.validation import limits
 from aof.core.workflows import claim as hop_claims
 from aof.ports import store as ports
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from aof.app.commands.context import Environment, Principal
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.identity import Authentication
-    from aof.app.operations.results import Beaten, Completed, Moved, NextHop, Reported
+    from aof.app.operations.results import Beaten, Completed, Moved, NextHop, Released, Reported
     from aof.app.runs.claimed_run import Grant
     from aof.core.model.org_chart import OrgChart
     from aof.core.model.task import Task
@@ -174,10 +177,16 @@ class RunService:
         run: str | None = None,
         agent: str | None = None,
         reason: str | None = None,
+        wait_for_children: bool = False,
         key: str | None = None,
-    ) -> Moved:
+    ) -> Released:
         """Give the task back unfinished."""
-        return self._dispatcher.move(c.Release, task_id, run=run, agent=agent, key=key, reason=reason)
+        given = {"run": run, "agent": agent, "key": key, "reason": reason, "wait_for_children": wait_for_children}
+        done = self._dispatcher.on_task(c.Release, task_id, **given)
+        task = require_task(done)
+        told = next((event.payload[WAITS] for event in done.events if WAITS in event.payload), ())
+        waits_for = tuple(told) if wait_for_children else msgspec.UNSET
+        return results.Released(task_id=task.id, status=task.status, waits_for=waits_for)
 
     def progress(
         self,

@@ -19,6 +19,7 @@ from aof.app.faults import Faults, Tell
 from aof.app.messages.router import record
 from aof.app.messages.worker_output import WorkerOutput
 from aof.app.operations.results import Claimed
+from aof.app.queries.children import children_of
 from aof.app.runs.claimed_run import holding
 from aof.app.scheduler.run_ends import RunEnds
 from aof.app.scheduler.steps import Steps
@@ -31,7 +32,7 @@ from aof.core.model.org_chart import Agent
 from aof.core.model.task import Task
 from aof.core.model.workflow import held_leases
 from aof.core.org.autonomy import run_limit_ms
-from aof.core.runs.lease import BEATS_PER_LEASE
+from aof.core.runs.lease import BEATS_PER_LEASE, WAITS_FOR_CHILDREN
 from aof.core.scheduling.crew import STARTED
 from aof.core.scheduling.view import Snapshot
 from aof.ports.lists import Query
@@ -141,7 +142,8 @@ class Hosting:
             return "somebody ended the run at once"
         earlier = earlier_runs(self._fabric.store, whole.id, claimed.attempt)
         handed, mail = self._fabric.store.handoffs((whole,)), self._fabric.turn_began(agent.id, "runner")
-        work = work_of(whole, agent, claimed, hop, earlier, handoffs=handed, mail=mail)
+        below = children_of(self._fabric.store, whole.id)
+        work = work_of(whole, agent, claimed, hop, earlier, handoffs=handed, mail=mail, children=below)
         try:
             self.runner.start(work)
         except RunnerFailed as error:
@@ -218,7 +220,8 @@ class Hosting:
         if ended is not None and ended.status == "running":
             return  # the index was read before the claim
         run.over = True
-        if ended is not None and ended.status == "completed":
+        delegated = ended is not None and ended.error is not None and ended.error.code == WAITS_FOR_CHILDREN
+        if delegated or (ended is not None and ended.status == "completed"):
             run.ends_at = self._clock.monotonic() + _LINGER
         else:
             self._stop(run, "fenced")

@@ -56,6 +56,9 @@ class Survey:
         if any(_waits(task) for task in ready):
             (now_free,) = self._find(Query(runnable_at=_WHENEVER, counted=False, order="schedule"))
             free |= {task.id for task in now_free}
+        if any(task.gated and task.waits_for_children for task in running):
+            (open_now,) = self._find(Query(open_hops=True, counted=False, order="schedule"))
+            free |= {task.id for task in open_now}
         return msgspec.structs.replace(
             self._with_runs(running),
             **self._handoffs.look(running, ready, handed),
@@ -113,4 +116,4 @@ _RUNNABLE: Final = Query(runnable_at=_WHENEVER, waiting_in="backlog", counted=Fa
 
 def _waits(task: Task) -> bool:
     """Whether other tasks may keep it waiting."""
-    return bool(task.depends_on or task.metadata.get("waitForChildren"))
+    return bool(task.depends_on) or task.waits_for_children

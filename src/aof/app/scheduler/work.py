@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from aof.app.documents.mailbox.results import Inbox
 from aof.app.operations.results import Claimed
+from aof.app.queries.children import Child
 from aof.app.runs.brief import EarlierRun, brief
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.ids import run_place
@@ -28,6 +29,7 @@ def work_of(
     *,
     handoffs: Iterable[Handoff] = (),
     mail: Inbox,
+    children: Sequence[Child] = (),
 ) -> Work:
     """The work of a claimed run: `earlier` are the task's runs before it, `handoffs` those of the task."""
     runner = agent.runner
@@ -50,6 +52,7 @@ def work_of(
             hop,
             handed=_under(handoffs, agent.id),
             mail=mail.messages,
+            children=children,
         ),
         secret=claimed.secret if isinstance(claimed.secret, str) else "",
         nonce=os.urandom(_NONCE).hex(),

@@ -165,6 +165,7 @@ class TaskService:
         body: str | None = None,
         note: str | None = None,
         status: str | None = None,
+        wait_for_children: bool = False,
         reason: str | None = None,
         run: str | None = None,
         agent: str | None = None,
@@ -182,6 +183,7 @@ class TaskService:
             body=body,
             note=note,
             status=status,
+            wait_for_children=wait_for_children,
             reason=reason,
         )
         task = require_task(done)

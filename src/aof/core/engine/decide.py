@@ -228,7 +228,7 @@ def _before_children(records: Records, command: c.OnTask, verdict: Verdict) -> A
     moved = [draft.payload["to"] for draft in verdict.drafts if _is_move(draft, command.task_id)]
     if not any(status in ends for status in moved):
         return None
-    return graph.before_children(records, records.task(command.task_id), approving=isinstance(command, c.Approve))
+    return graph.before_children(records, command)
 
 
 def _is_move(draft: Draft, task_id: str) -> bool:

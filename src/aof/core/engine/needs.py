@@ -101,10 +101,10 @@ def _starting(command: c.OnTask, known: Known) -> Needs:
     """A new run reads the dependencies, the children it may wait for, and the tasks that occupy the resource."""
     task = known.task(command.task_id)
     own = frozenset({command.task_id})
-    if task is None or task.status not in ("ready", "review"):
+    if task is None or (task.status not in ("ready", "review") and not (task.gated and task.waits_for_children)):
         return Needs(write=own)
     read = ids(task.depends_on)
-    waits = bool(task.metadata.get("waitForChildren"))
+    waits = task.waits_for_children
     if waits:
         read |= ids(known.children(task.id))
     resources = frozenset({task.resource}) if task.resource else frozenset()
@@ -192,6 +192,20 @@ def _finishing(base: Needs, command: c.OnTask, known: Known) -> Needs:
 
 def _approving(command: c.OnTask, known: Known) -> Needs:
     return _finishing(_judging(command, known), command, known)
+
+
+def _releasing(command: c.Release, known: Known) -> Needs:
+    return _with_children(_judging(command, known), command, known)
+
+
+def _with_children(base: Needs, command: c.Release | c.Update, known: Known) -> Needs:
+    """A task that is to wait for its children asks which of them have not ended."""
+    if not command.wait_for_children:
+        return base
+    below = ids(known.children(command.task_id))
+    return msgspec.structs.replace(
+        base, read=(base.read | below) - base.write, children=base.children | {command.task_id}
+    )
 
 
 def _judging(command: c.OnTask, known: Known) -> Needs:
@@ -301,7 +315,7 @@ def _edit(command: c.Edit, known: Known) -> Needs:
 
 def _update(command: c.Update, known: Known) -> Needs:
     describe = _claiming if command.status == "in-progress" else _MOVES.get(str(command.status), _beating)
-    base = describe(command, known)
+    base = _with_children(describe(command, known), command, known)
     return msgspec.structs.replace(base, heartbeats=_running(command, known))
 
 
@@ -342,7 +356,7 @@ _NEEDS: dict[type[c.OnTask], Callable[[Any, Known], Needs]] = {
     c.ReportProgress: _beating,
     c.Ask: _beating,
     c.AnswerQuestion: _judging,
-    c.Release: _judging,
+    c.Release: _releasing,
     c.Approve: _approving,
     c.Reject: _judging,
     c.Unblock: _judging,

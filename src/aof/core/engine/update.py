@@ -7,11 +7,12 @@ around the rules exists. Must not know who may do it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.errors.base import AofError
+from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.tasks import NotReady
 from aof.core.model.commands import (
     Approve,
@@ -88,6 +89,15 @@ def malformed_update(command: Update) -> AofError | None:
         or limits.text("body", command.body, limits.BODY)
         or limits.text("note", command.note, limits.NOTES, required=command.note is not None)
         or (limits.choice("status", command.status, STATUSES) if command.status is not None else None)
+        or (_only_when_released(command) if command.wait_for_children and command.status != "ready" else None)
+    )
+
+
+def _only_when_released(command: Update) -> InvalidInput:
+    return InvalidInput(
+        "'wait_for_children' goes with the status ready",
+        "give the task back with it",
+        Call("release", {"task_id": command.task_id, "wait_for_children": True}),
     )
 
 
@@ -101,7 +111,7 @@ def move(records: Records, task: Task, command: Update, now: int) -> Verdict:
     return refusal or handler(records, command, now)
 
 
-def same(command: Update) -> dict[str, str | None]:
+def same(command: Update) -> dict[str, Any]:
     """The fields that every command on a task shares: who acts, on which task, and the proof."""
     names = ("actor", "agent", "run", "task_id", "proven", "proof")
     return {name: getattr(command, name) for name in names}
@@ -111,6 +121,12 @@ def claiming(command: Update) -> Claim:
     """The claim that an update to in-progress stands for."""
     given = same(command) | {"secret_digest": command.secret_digest, "keep": command.keep}
     return msgspec.convert(given, prepare_type(Claim))
+
+
+def releasing(command: Update) -> Release:
+    """The release that an update of a running task to ready stands for."""
+    given = same(command) | {"reason": command.reason, "wait_for_children": command.wait_for_children}
+    return msgspec.convert(given, prepare_type(Release))
 
 
 def _claim(records: Records, command: Update, now: int) -> Verdict:
@@ -126,9 +142,7 @@ def _rework(records: Records, command: Update, now: int) -> Verdict:
 
 
 def _release(records: Records, command: Update, now: int) -> Verdict:
-    return lease.release(
-        records, msgspec.convert(same(command) | {"reason": command.reason}, prepare_type(Release)), now
-    )
+    return lease.release(records, releasing(command), now)
 
 
 def _submit(records: Records, command: Update, now: int) -> Verdict:

@@ -68,9 +68,7 @@ def _claim(records: Records, _task: Task, command: c.Update, now: int) -> Verdic
 
 
 def _release(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:
-    return hop_lease.release(
-        records, msgspec.convert(updating.same(command) | {"reason": command.reason}, prepare_type(c.Release)), now
-    )
+    return hop_lease.release(records, updating.releasing(command), now)
 
 
 def _unblock(records: Records, _task: Task, command: c.Update, now: int) -> Verdict:

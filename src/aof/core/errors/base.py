@@ -29,10 +29,11 @@ class Call(dict[str, "Any"]):
 
 
 class AofError(Exception):
-    """What every refusal and failure of AOF is."""
+    """What every refusal and failure of AOF is. A hint may show another way on, `otherwise`: in words, and its call."""
 
     code: ClassVar[str] = "error"
     kind: ClassVar[str] = "internal"
+    otherwise: tuple[str, Call] | None = None
 
     def __init__(self, message: str, hint: str = "", call: Call | None = None, **details: Any) -> None:
         super().__init__(message)

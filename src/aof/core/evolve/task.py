@@ -186,7 +186,14 @@ def _transitioned(task: Task, event: Event) -> dict[str, Any]:
 
 def _attempt_started(task: Task, event: Event) -> dict[str, Any]:
     run = event.run_id if event.run_id is not None and is_tagged(event.run_id) else None
-    retry = _replace(task.retry, attempts=event.payload["attempt"], not_before=None, cause=None, last_run=run)
+    retry = _replace(
+        task.retry,
+        attempts=event.payload["attempt"],
+        not_before=None,
+        cause=None,
+        last_run=run,
+        waits_for_children=False,
+    )
     return {
         "lease": begun_lease(event.payload, event.run_id, event.timestamp),
         "retry": retry,
@@ -205,7 +212,9 @@ def _attempt_failed(task: Task, event: Event) -> dict[str, Any]:
     if payload["counts"]:
         retry = run_by(task.retry, payload["agent"], failures=task.retry.failures + 1, cause=payload["cause"])
         return {"retry": retry, "last_error": error}
-    changes: dict[str, Any] = {"retry": run_by(task.retry, payload["agent"], cause=payload["cause"])}
+    waits = bool(payload.get("waitsForChildren"))
+    retry = run_by(task.retry, payload["agent"], cause=payload["cause"], waits_for_children=waits)
+    changes: dict[str, Any] = {"retry": retry}
     if task.cancel is not None:
         changes["cancel"] = _replace(task.cancel, stopped=True)
     return changes
@@ -215,7 +224,7 @@ def _retrying(task: Task, event: Event) -> dict[str, Any]:
     payload = event.payload
     retry = _replace(task.retry, not_before=payload.get("notBefore"), cause=payload["cause"])
     if payload.get("byHand"):
-        retry = _replace(retry, failures=0)
+        retry = _replace(retry, failures=0, waits_for_children=False)
         return {"retry": retry, "cancel": None, "last_error": None, "delivery": {}}
     return {"retry": retry}
 

@@ -161,14 +161,15 @@ def task_changes(task: Task, kind: str, payload: Payload, run_id: str | None, at
     changes: dict[str, Any] = {"workflow": builtins(after), "retry": retry}
     match kind:
         case "task.attempt.started":
-            changes["retry"] = _replace(retry, attempts=payload["attempt"], cause=None)
+            changes["retry"] = _replace(retry, attempts=payload["attempt"], cause=None, waits_for_children=False)
             changes["started_at"] = task.started_at or at
             if not others:
                 changes["progress"] = {}
         case "task.attempt.completed":
             changes |= {"retry": run_by(retry, payload["agent"]), "last_error": None}
         case "task.attempt.failed":
-            changes["retry"] = run_by(retry, payload["agent"], cause=payload["cause"])
+            waits = retry.waits_for_children or bool(payload.get("waitsForChildren"))
+            changes["retry"] = run_by(retry, payload["agent"], cause=payload["cause"], waits_for_children=waits)
             if payload["counts"]:
                 changes["last_error"] = msgspec.convert(payload["error"], prepare_type(Failure))
             elif task.cancel is not None:

@@ -147,9 +147,10 @@ class RecordHeartbeat(OnTask, frozen=True, kw_only=True):
 
 
 class Release(OnTask, frozen=True, kw_only=True):
-    """Give the task back unfinished, without calling it a failure."""
+    """Give the task back unfinished, without calling it a failure; it may wait until its children have ended."""
 
     reason: str | None = None
+    wait_for_children: bool = False
 
 
 class ReportProgress(OnTask, frozen=True, kw_only=True):
@@ -175,11 +176,13 @@ class Update(OnTask, frozen=True, kw_only=True):
     """Replace the body, change the status, or renew the lease. A run that it starts has the secret with this digest.
 
     With `keep` that run outlives the session. `note` is added to the work log and leaves the rest of the body as it is.
+    A run that it ends by `ready` can leave the task waiting for its children.
     """
 
     body: str | None = None
     note: str | None = None
     status: Status | None = None
+    wait_for_children: bool = False
     reason: str | None = None
     secret_digest: str | None = None
     keep: bool = False

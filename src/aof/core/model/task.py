@@ -64,7 +64,8 @@ class Retry(_Part, frozen=True, kw_only=True):
     """How often the task was run, how often in vain, by whom before, and when it may be run again.
 
     `cause` says why the next run is a new one, such as `retry`, `lost_worker` or `rerouted`. `last_run` is the ID of
-    the last run where that has a random part: the others follow from the number of attempts.
+    the last run where that has a random part: the others follow from the number of attempts. With `waits_for_children`
+    the last run has delegated, and the next one begins after the children.
     """
 
     attempts: int = 0
@@ -74,6 +75,7 @@ class Retry(_Part, frozen=True, kw_only=True):
     cause: str | None = None
     agents: tuple[str, ...] = ()
     last_run: str | None = None
+    waits_for_children: bool = False
 
 
 class Cancel(_Part, frozen=True, kw_only=True):
@@ -234,6 +236,11 @@ class Task(_Part, frozen=True, kw_only=True):
     def ends(self) -> tuple[str, ...]:
         """The tasks at the other ends of its edges that have to know of it when they end: dependencies and parent."""
         return self.depends_on if self.parent_id is None else (*self.depends_on, self.parent_id)
+
+    @property
+    def waits_for_children(self) -> bool:
+        """Whether its next run begins after its children: each run of it, or the one after a release that said so."""
+        return self.retry.waits_for_children or bool(self.metadata.get("waitForChildren"))
 
     @property
     def awaits_answer(self) -> bool:

@@ -36,10 +36,10 @@ _CALLS: Final[dict[type[c.OnTask], str]] = {
 
 
 _REPEATED: Final[dict[type[c.OnTask], tuple[str, ...]]] = {
-    c.Release: ("reason",),
+    c.Release: ("reason", "wait_for_children"),
     c.ReportProgress: ("text", "percent", "phase", "note"),
     c.Ask: ("text", "choices"),
-    c.Update: ("note", "body", "status", "reason"),
+    c.Update: ("note", "body", "status", "wait_for_children", "reason"),
     c.Complete: ("summary", "outcome", "blockers"),
     c.Fail: ("code", "message"),
 }
@@ -78,7 +78,7 @@ def same_call(command: c.OnTask, run: str) -> Call:
     given: dict[str, Any] = {}
     for name in _REPEATED.get(type(command), ()):
         value = getattr(command, name)
-        if value not in (None, "", ()):
+        if value is not False and value not in (None, "", ()):
             given[name] = "…" if isinstance(value, str) and len(value) > limits.ITEM else value
     return Call(_CALLS.get(type(command), "heartbeat"), {"task_id": command.task_id, **given, "run": run})
 

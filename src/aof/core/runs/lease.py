@@ -5,6 +5,9 @@ A task that was handed to an agent is nobody else's to begin, and not that agent
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.handoffs import HandedOver
 from aof.core.errors.runs import AlreadyClaimed, NotLeaseHolder, RunRequired, StaleLease
@@ -23,6 +26,8 @@ from aof.core.validation import limits
 from aof.core.validation.limits import REASON, names, text
 from aof.core.validation.task_fields import bad_ttl
 
+WAITS = "waitsForChildren"
+WAITS_FOR_CHILDREN = "waits_for_children"
 LONGEST_TTL_MS = 24 * 3_600_000
 BEATS_PER_LEASE = 3  # heartbeats that a host sends per lease, so that one of them may be late
 
@@ -286,6 +291,16 @@ def release(records: Records, command: Release, now: int) -> Verdict:
         return holder
     if problem := text("reason", command.reason, REASON):
         return problem
-    closed = close_run(task, now, status="released", code="released")
-    returned = dependencies.back(records, task, "ready", now, reason=command.reason or "released")
+    children = graph.awaited_children(records, command)
+    closed = close_run(task, now, status="released", **how_released(children))
+    if children:
+        closed[-1].payload[WAITS] = children
+    returned = dependencies.back(records, task, "ready", now, reason=command.reason or closed[-1].payload["cause"])
     return Decision(drafts=(*closed, *returned), agent=holder)
+
+
+def how_released(children: Sequence[str]) -> dict[str, Any]:
+    """What is recorded of a run that gave its task back: at once, or until these children have ended."""
+    if not children:
+        return {"code": "released"}
+    return {"code": WAITS_FOR_CHILDREN, "message": f"waits for {', '.join(children)}"}

@@ -104,7 +104,8 @@ def retry(records: Records, command: RetryTask, now: int) -> Verdict:
         return problem
     if task.status == "ready":
         at = graph.retry_at(task)
-        return Decision(drafts=(by_hand(task, command.reason),) if at is not None and at > now else ())
+        waits = task.retry.waits_for_children or (at is not None and at > now)
+        return Decision(drafts=(by_hand(task, command.reason),) if waits else ())
     return Decision(drafts=revived(records, task, now, command.reason))
 
 

@@ -31,7 +31,7 @@ def due(view: View, task: Task) -> tuple[Action, ...] | str | None:
     workflow = workflow_of(task)
     if task.cancel is not None:
         return _cancelled(view, task, workflow)
-    waits = task.status == "ready" and task.id not in view.snapshot.free
+    waits = (task.status == "ready" or task.waits_for_children) and task.id not in view.snapshot.free
     limits = {} if waits else deadlines(task)
     found = (_ending(view, task, hop, limits.get(hop.id)) for hop in workflow.hops)
     return tuple(action for action in found if action is not None) or None

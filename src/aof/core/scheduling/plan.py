@@ -126,7 +126,8 @@ def _hops(view: View, task: Task) -> Verdict:
 
 def _assign_hops(view: View, task: Task) -> Verdict:
     begins = task.status == "ready"
-    reason = (_waiting(view, task) or view.capacity.busy_resource(task)) if begins else None
+    reason = _waiting(view, task) if begins or task.waits_for_children else None
+    reason = reason or (view.capacity.busy_resource(task) if begins else None)
     return reason or hops.assigned(view, task)
 
 
@@ -272,9 +273,9 @@ def _waiting(view: View, task: Task) -> str | None:
         return reason
     if task.id in view.snapshot.free:
         return None
-    if task.depends_on:
-        return f"waits for {', '.join(task.depends_on[:_SHOWN])}" + (" …" if len(task.depends_on) > _SHOWN else "")
-    return "waits for its children"
+    if task.retry.waits_for_children or not task.depends_on:
+        return "waits for its children"
+    return f"waits for {', '.join(task.depends_on[:_SHOWN])}" + (" …" if len(task.depends_on) > _SHOWN else "")
 
 
 def _promote(view: View, task: Task) -> Verdict:

@@ -5,11 +5,13 @@ Must not change anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
 
 from aof.core.errors.base import AofError, Call
 from aof.core.errors.tasks import CancelRequested, ChildrenOpen, NotReady, ResourceBusy, TaskNotFound
+from aof.core.model.commands import Approve, OnTask, Release
 from aof.core.model.ids import is_task_id
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Records
@@ -47,6 +49,13 @@ def readiness(records: Records, task: Task, now: int) -> AofError | None:
         or _held_by_children(records, task)
         or occupied(records, task)
     )
+
+
+def hop_readiness(records: Records, task: Task, now: int) -> AofError | None:
+    """The same for a hop, which can also be run beside others that run."""
+    if task.status == "in-progress":
+        return being_cancelled(task) or _held_by_children(records, task)
+    return readiness(records, task, now)
 
 
 def retry_at(task: Task) -> int | None:
@@ -128,17 +137,21 @@ def _held_by_time(task: Task, now: int) -> NotReady | None:
 
 
 def _held_by_children(records: Records, task: Task) -> NotReady | None:
-    if not task.metadata.get("waitForChildren"):
+    if not task.waits_for_children:
         return None
-    child = next(unfinished_children(records, task), None)
-    if child is None:
+    below = list(unfinished_children(records, task))
+    if not below:
         return None
-    return NotReady(
-        f"{task.id} waits for its child {child.id}, which is {child.status}",
-        f"finish {child.id} first",
-        Call("show", {"task_id": child.id}),
-        waits_for=child.id,
-    )
+    named = ", ".join(f"{child.id}, which is {_standing(child)}" for child in below[:_SHOWN])
+    what = f"{task.id} waits for {'its child' if len(below) == 1 else 'its children'} {named}{_more(below)}"
+    hint, call = f"finish {below[0].id} first", Call("show", {"task_id": below[0].id})
+    if task.retry.waits_for_children:
+        hint, call = "finish or cancel them, or end the wait", Call("retry", {"task_id": task.id, "reason": "…"})
+    return NotReady(what, hint, call, waits_for=below[0].id, children=[child.id for child in below[:_SHOWN]])
+
+
+def _more(left_out: Sequence[object]) -> str:
+    return f" and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
 
 
 def unfinished_children(records: Records, task: Task) -> Iterator[Task]:
@@ -149,18 +162,34 @@ def unfinished_children(records: Records, task: Task) -> Iterator[Task]:
             yield child
 
 
-def before_children(records: Records, task: Task, *, approving: bool) -> ChildrenOpen | None:
-    """The refusal to call a parent complete while children of it are unfinished."""
+def awaited_children(records: Records, command: Release) -> list[str]:
+    """The first of the children that a task waits for after this release; none where it can be claimed at once."""
+    below = unfinished_children(records, records.task(command.task_id)) if command.wait_for_children else ()
+    return [child.id for child in islice(below, _SHOWN)]
+
+
+def before_children(records: Records, command: OnTask) -> ChildrenOpen | None:
+    """The refusal to call a parent complete while children of it are unfinished, with each way on."""
+    task = records.task(command.task_id)
     unfinished = [child.id for child in unfinished_children(records, task)]
     if not unfinished:
         return None
-    more = f" and {len(unfinished) - _SHOWN} more" if len(unfinished) > _SHOWN else ""
-    return ChildrenOpen(
-        f"{task.id} has unfinished children: {', '.join(unfinished[:_SHOWN])}{more}",
+    run: dict[str, Any] = {} if command.run is None else {"run": command.run}
+    without = Call(
+        "approve" if isinstance(command, Approve) else "complete",
+        {"task_id": task.id, "allow_open_children": True} | run,
+    )
+    refusal = ChildrenOpen(
+        f"{task.id} has unfinished children: {', '.join(unfinished[:_SHOWN])}{_more(unfinished)}",
         "finish or cancel them first, or say that it is complete without them",
-        Call("approve" if approving else "complete", {"task_id": task.id, "allow_open_children": True}),
+        without,
         children=unfinished[:_SHOWN],
     )
+    if task.status == "in-progress":
+        refusal.hint = "finish or cancel them first, or give the task back until they have ended"
+        refusal.call = Call("release", {"task_id": task.id, "wait_for_children": True} | run)
+        refusal.otherwise = ("say that it is complete without them", without)
+    return refusal
 
 
 def occupied(records: Records, task: Task) -> ResourceBusy | None:

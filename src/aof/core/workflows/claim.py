@@ -38,7 +38,7 @@ def claim(records: Records, command: c.Claim, now: int) -> Verdict:
     again = next((hop for hop in held if hop.id == command.hop or _has_key(hop, command)), None)
     if again is not None:
         return Decision(replayed=task.id, agent=command.acting, run=again.run_id)
-    refusal = graph.being_cancelled(task) if task.status == "in-progress" else graph.readiness(records, task, now)
+    refusal = graph.hop_readiness(records, task, now)
     if refusal is not None:
         return refusal
     hop = chosen(records, task, command.acting, command.hop, now)

@@ -144,7 +144,8 @@ def retry(records: Records, command: c.RetryTask, now: int) -> Verdict:
         waiting = [hop for hop in walk.workflow.hops if hop.not_before is not None and hop.status == "ready"]
         for hop in waiting:
             walk.add("task.retrying", hop.id, reason=command.reason, cause="rerun", byHand=True)
-        return Decision(drafts=tuple(walk.drafts))
+        whole = verdict.drafts if task.retry.waits_for_children else ()
+        return Decision(drafts=(*whole, *walk.drafts))
     statuses = walk.workflow.statuses()
     lost = tuple(name for name, status in statuses.items() if status in LOST or status not in ENDED)
     again = lost if task.status != "done" and lost else tuple(statuses)

@@ -77,7 +77,7 @@ def _hop_of(walk: Walk, workflow: Workflow, command: c.Complete) -> HopState | A
         return held(task, workflow, command)
     if _holds(workflow, command.acting) or (command.hop is None and workflow.running()):
         return held(task, workflow, msgspec.structs.replace(command, run=None))
-    refusal = None if task.status == "in-progress" else graph.readiness(walk.records, task, walk.now)
+    refusal = graph.hop_readiness(walk.records, task, walk.now)
     hop = refusal or chosen(walk.records, task, command.acting, command.hop, walk.now)
     if isinstance(hop, AofError):
         return hop

@@ -88,7 +88,7 @@ def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
         and _within(query.due, _due(task))
         and (query.runnable_at is None or _waits_for_nothing(task, tasks, query))
         and task.resource not in query.busy_resources
-        and (not query.open_hops or has_open_hop(task))
+        and (not query.open_hops or (has_open_hop(task) and not _waits_below(task, tasks)))
         and (not query.open_handoffs or bool(task.handoffs))
     )
 
@@ -137,7 +137,7 @@ _WAITS: tuple[Callable[[Task, dict[str, Task], str], bool], ...] = (
     lambda task, _tasks, _moment: _takable(task),
     lambda task, _tasks, moment: task.retry.not_before is None or task.retry.not_before <= moment,
     lambda task, tasks, _moment: all(edge in tasks and tasks[edge].status == "done" for edge in task.depends_on),
-    lambda task, tasks, _moment: not task.metadata.get("waitForChildren") or not _open_below(task, tasks),
+    lambda task, tasks, _moment: not _waits_below(task, tasks),
 )
 
 
@@ -145,5 +145,7 @@ def _takable(task: Task) -> bool:
     return not task.gated or any(hop.get("status") == "ready" for hop in task.workflow["hops"])
 
 
-def _open_below(task: Task, tasks: dict[str, Task]) -> bool:
+def _waits_below(task: Task, tasks: dict[str, Task]) -> bool:
+    if not task.waits_for_children:
+        return False
     return any(child.parent_id == task.id and child.status not in FINISHED for child in tasks.values())

@@ -24,6 +24,14 @@ def _moved(screen: Screen, moved: Any) -> None:
     screen.line(f"{moved.task_id}  {screen.paint(moved.status, moved.status)}")
 
 
+def _released(screen: Screen, moved: Any) -> None:
+    if not moved.waits_for:
+        _moved(screen, moved)
+        return
+    waits = f"waits for {', '.join(moved.waits_for)}"
+    screen.line(f"{moved.task_id}  {screen.paint(waits, 'waiting')}")
+
+
 def _created(screen: Screen, made: Any) -> None:
     shown = made.waits or made.status
     screen.line(f"{made.task_id}  {screen.paint(shown, 'waiting' if made.waits else made.status)}  {made.file_path}")
@@ -118,6 +126,7 @@ _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
     "timeline": supervision.timeline,
     "answer": _answered,
     "ask": _asked,
+    "release": _released,
     "comment": _commented,
     "create": _created,
     "dep_add": _depends,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -138,6 +139,9 @@ def _board(context: Context, screen: Screen) -> None:
     _latest(context, screen, now, 1)
 
 
+_TASK = re.compile(r"\bTASK-[0-9-]+[0-9]")
+
+
 def _waits(fabric: Fabric) -> dict[str, str]:
     """What each queued task waits for that cannot be claimed now."""
     return {row.id: row.waits for row in fabric.list(status="ready").tasks if row.waits}
@@ -154,7 +158,8 @@ def _card(task: Task, ends: dict[str, int], waits: dict[str, str], now: int, col
     said = f"{name} {', '.join(held)}{': ' if held else ''}{task.title}"
     if task.id in waits:
         blocker = next((_name(one) for one in task.depends_on if one in waits[task.id]), None)
-        said = f"{name} {f'after {blocker}' if blocker else 'waiting'}: {task.title}"
+        below = ", ".join(map(_name, _TASK.findall(waits[task.id]))) if task.waits_for_children else ""
+        said = f"{name} {f'after {blocker}' if blocker else f'for {below}' if below else 'waiting'}: {task.title}"
     return pad(cut(clean(said), column), column), "error" if late else "waiting" if task.id in waits else ""
 
 

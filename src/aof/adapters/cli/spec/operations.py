@@ -466,7 +466,7 @@ VERBS: tuple[Verb, ...] = (
     ),
     Verb(
         "release",
-        "give a claimed task back unfinished",
+        "give a claimed task back unfinished; after delegating, until its children have ended",
         operation="release",
         section="work",
         order=60,
@@ -475,6 +475,7 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--reason", "why (it is recorded)", metavar="T"),
+            Option("--wait-for-children", "let nobody claim it before the tasks below it end"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
@@ -692,6 +693,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--note", "added to the work log", metavar="T"),
             Option("--body", "replaces the body, as Markdown, or - for standard input", metavar="T", type="stdin"),
             Option("--status", "new status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S"),
+            Option("--wait-for-children", "with status ready: until the tasks below it end"),
             Option("--reason", "why (it is recorded)", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),

@@ -46,9 +46,10 @@ class HeartbeatParams(WorkerParams, frozen=True, kw_only=True):
 
 
 class ReleaseParams(ReportParams, frozen=True, kw_only=True):
-    """Why the task is given back."""
+    """Why the task is given back, and whether it can be claimed again at once."""
 
     reason: Reason | UnsetType = UNSET
+    wait_for_children: Annotated[bool, param("let nobody claim it before the tasks below it end")] | UnsetType = UNSET
 
 
 class ProgressParams(ReportParams, frozen=True, kw_only=True):
@@ -68,6 +69,7 @@ class UpdateParams(ReportParams, frozen=True, kw_only=True):
     note: Annotated[str, param("added to the work log", Spelling(metavar="T"))] | UnsetType = UNSET
     body: Annotated[str, param("replaces the body, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
     status: Annotated[Status, param("new status")] | UnsetType = UNSET
+    wait_for_children: Annotated[bool, param("with status ready: until the tasks below it end")] | UnsetType = UNSET
     reason: Reason | UnsetType = UNSET
 
 

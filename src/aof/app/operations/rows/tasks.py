@@ -14,6 +14,7 @@ from aof.app.operations.results import (
     Created,
     Edited,
     Moved,
+    Released,
     Reported,
     TaskTemplates,
     Updated,
@@ -276,7 +277,10 @@ ROWS: tuple[Operation, ...] = (
         ),
         tier="core",
         acts="agent",
-        tool_shows=("task_id", "note", "body", "status", "reason", "run", "expect_rev", "actor"),
+        tool_shows=(
+            *("task_id", "note", "body", "status", "wait_for_children"),
+            *("reason", "run", "expect_rev", "actor"),
+        ),
         needs_more=(("status", "done", "lead"), ("status", "cancelled", "lead")),  # which approve and cancel
     ),
     Operation(
@@ -331,13 +335,16 @@ ROWS: tuple[Operation, ...] = (
     Operation(
         name="release",
         parameters=ReleaseParams,
-        result=Moved,
-        help="Give a claimed task back unfinished.",
+        result=Released,
+        help="Give a claimed task back unfinished; after delegating, until its children have ended.",
         effect="write",
         tool="aof_task_release",
         verb="release",
         cli=Cli(section="work", order=60, aliases=("unclaim",), example="aof release 001 --agent swe-backend"),
         acts="agent",
+        stand_in=StandIn(
+            operation="update", keeps=("task_id", "run", "reason", "wait_for_children"), adds=(("status", "ready"),)
+        ),
     ),
     Operation(
         name="deliver",

@@ -48,7 +48,7 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
         agent = checks.listed(known.policy, handoff.to_agent)
         if chart is not None and agent is not None:
             names |= capacity.locks(chart, agent)
-        children = frozenset({task.id} if task.metadata.get("waitForChildren") else ())
+        children = frozenset({task.id} if task.waits_for_children else ())
         below = frozenset(one for task_id in children for one in known.children.get(task_id, ()))
         return _replace(
             base, read=base.read | read | (below - base.write), names=names, resources=resources, children=children

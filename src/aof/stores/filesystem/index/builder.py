@@ -268,7 +268,7 @@ def _insert(database: sqlite3.Connection, tasks: Sequence[Recorded], filling: _F
     if filling is not None:
         filling.tallies.update(schema.tally(made))
         filling.waiting.update(task.id for task in waiting)
-        filling.waiting.update(task.id for task, _ in tasks if task.metadata.get("waitForChildren"))
+        filling.waiting.update(task.id for task, _ in tasks if task.waits_for_children)
 
 
 def _hold(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:

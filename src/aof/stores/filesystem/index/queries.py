@@ -186,7 +186,8 @@ def _lanes(query: Query) -> Iterator[str]:
     """Ranges of rows, each in the order that is asked for as far as an index can give it."""
     wanted = tuple(dict.fromkeys(query.status)) or STATUSES
     if query.open_hops:
-        yield f"hops IS NOT NULL AND substr(hops, 1, 1) = '+' AND {schema.within('in-progress')}"
+        free = "(waits_for_children IS NULL OR held = 0)"
+        yield f"hops IS NOT NULL AND substr(hops, 1, 1) = '+' AND {free} AND {schema.within('in-progress')}"
         return
     if query.open_handoffs:
         current = () if query.archived else (f"NOT ({schema.within('archive')})",)

@@ -165,7 +165,7 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         0 if task.resource is None else task.resource,
         task.retry.not_before or 0,
         task.key.value if task.key is not None else 0,
-        1 if metadata.get("waitForChildren") else 0,
+        1 if task.waits_for_children else 0,
         held,
         1 if task.visibility in ("internal", "hidden") else 0,
         (record or codec.encode_task(task)).decode(),

@@ -1,0 +1,46 @@
+"""An agent that has delegated ends its run and is given the task again with the results: the same on every surface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.surfaces.conftest import Doors
+from tests.surfaces.doors import Refusal
+
+SURFACES = ("python", "cli", "mcp", "http")
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_parent_waits_for_its_children_and_its_next_run_sees_their_results(doors: Doors, surface: str) -> None:
+    door = doors[surface]
+
+    def asked(operation: str, **given: Any) -> dict[str, Any]:
+        answer = door.ask(operation, **given)
+        assert isinstance(answer, dict), answer
+        return answer
+
+    parent = door.elsewhere.create("Token refresh", review=False).task_id
+    run = asked("claim", task_id=parent, agent="lead")["runId"]
+    made = {
+        str(asked("create", title="Test it", brief="x", parent_id=parent, key=f"tests of {parent}")["taskId"])
+        for _ in range(2)
+    }
+    assert len(made) == 1, "a retried agent finds the task that it made"
+    child = made.pop()
+
+    released = asked("release", task_id=parent, run=run, wait_for_children=True)
+    assert (released["status"], list(released["waitsFor"])) == ("ready", [child])
+    refused = door.ask("claim", task_id=parent, agent="lead")
+    assert isinstance(refused, Refusal)
+    assert (refused.code, child in refused.message) == ("not_ready", True)
+    held = asked("ready", explain=True)["notReady"]
+    assert [child in row["reason"] for row in held if row["id"] == parent] == [True]
+
+    door.elsewhere.complete(child, summary="12 cases pass", agent="qa")
+    door.elsewhere.approve(child)
+    again = asked("claim", task_id=parent, agent="lead")
+    (told,) = asked("show", task_id=parent)["children"]["tasks"]
+    assert (told["taskId"], told["status"], told["agent"], told["summary"]) == (child, "done", "qa", "12 cases pass")
+    assert asked("complete", task_id=parent, run=again["runId"], summary="it works")["status"] == "done"
