@@ -290,7 +290,7 @@ def default_text(maintainer: str, project: str = "", *, shared: bool = False) ->
 def load_settings(root: str) -> Settings:
     """Read `aof.toml`; a file that says nothing but whose it is costs no parser."""
     try:
-        data = read(f"{root}/aof.toml", limit=_LARGEST, follow=True)
+        data = read(f"{root}/aof.toml", limit=_LARGEST)
         if data is None:
             return Settings()
         text = data.decode()

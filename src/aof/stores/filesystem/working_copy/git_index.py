@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
+from aof._support.git import repository
+
 _MOST_BYTES = 512 * 1024 * 1024
 _HEADER = struct.Struct(">4sII")
 _FIXED = 60  # bytes before the flags with SHA-1 names
@@ -79,24 +81,6 @@ def is_running(folder: str) -> bool:
     """Whether a git command is changing files now, or has died while it did."""
     _, git = repository(os.path.realpath(folder))
     return git is not None and os.path.lexists(f"{git}/{_LOCK}")
-
-
-def repository(folder: str) -> tuple[str, str | None]:
-    """The working tree that a folder lies in, and where git keeps what belongs to it."""
-    here = folder
-    while True:
-        place = f"{here.rstrip('/')}/.git"
-        if os.path.isdir(place):
-            return here, place
-        if os.path.isfile(place):
-            with open(place, "rb") as file:
-                text = file.read(4096).decode("utf-8", "surrogateescape")
-            if text.startswith("gitdir:"):
-                return here, os.path.normpath(os.path.join(here, text[7:].strip()))
-        above = os.path.dirname(here)
-        if above == here:
-            return here, None
-        here = above
 
 
 def _conflicts(git: str) -> Iterator[UnmergedVersion]:
