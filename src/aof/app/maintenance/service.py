@@ -248,9 +248,9 @@ def _of_documents(environment: Environment) -> Iterator[Problem]:
     from aof.documents.worklog.model import PATH
 
     try:
-        for finding in worklog_check.of_file(environment, catch_up=False):
+        for finding in worklog_check.of_file(environment):
             if finding.severity == "error":
-                place = f"{PATH}:{finding.line}" if finding.line else PATH
+                place = f"{finding.where}:{finding.line}" if finding.line else finding.where
                 yield Problem(finding.code, place, finding.detail, f"{finding.fix}; see 'aof worklog check'")
     except AofError as error:
         yield Problem("document_unusable", PATH, error.message, error.hint)

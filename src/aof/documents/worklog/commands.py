@@ -37,8 +37,9 @@ from aof.documents.worklog.model import (
     WorklogSession,
 )
 from aof.documents.worklog.parser import parse
-from aof.documents.worklog.projection import COMPACTED, ENTRY, STATUS
+from aof.documents.worklog.projection import COMPACTED, STATUS
 from aof.documents.worklog.renderer import text_of
+from aof.documents.worklog.restoration import ENTRY
 
 _LOCK: Final = frozenset({lock_of(NAME)})
 _LINE: Final = 300

@@ -260,6 +260,8 @@ class Documents:
 
     def follow(self, projection: Projection, held: list[HeldLock], facts: Facts) -> None:
         """Let a document catch up under its lock, which must be held and must not be lost."""
+        if self._parts.reader.tips() > 1:
+            return  # git has brought what other clones wrote, and the log that we read knows nothing of it yet
         if not self._parts.repairs:  # what the files lack is only thought of
             documents.follow(ReadOnlyDesk(self._parts.paths, self._parts.reader, self._thought), projection, facts)
             return
@@ -279,7 +281,8 @@ class Documents:
     def foreseen(self, projection: Projection, paths: Iterable[str], facts: Facts) -> dict[str, str]:
         """What the files would be after the document caught up; nothing is written."""
         thought: dict[str, tuple[str, int]] = {}
-        documents.follow(ReadOnlyDesk(self._parts.paths, self._parts.reader, thought), projection, facts)
+        if self._parts.reader.tips() == 1:
+            documents.follow(ReadOnlyDesk(self._parts.paths, self._parts.reader, thought), projection, facts)
         return {path: thought[path][0] if path in thought else text_of(self._parts.paths, path)[0] for path in paths}
 
     def text(self, path: str) -> str:

@@ -404,7 +404,7 @@ class Log:
             return State(state.segment, state.floor, foreign=state.foreign, stamp=state.stamp)
         if self._left is not None:
             return State(stamp=self._left[1], foreign=self._foreign)
-        return State(foreign=state is not None and state.foreign)
+        return State(state.segment, foreign=state.foreign) if state is not None else State()
 
 
 def _size(path: str) -> int:
