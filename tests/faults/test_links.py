@@ -218,7 +218,7 @@ def test_linked_settings_and_jobs_are_refused(root: Path, tmp_path: Path, name: 
 def test_tokens_of_another_directory_are_not_used_through_a_link(root: Path, tmp_path: Path) -> None:
     other, _ = aof.init(tmp_path / "other")
     made = serve.create_token(str(other), "eve", None, scope="admin")
-    (root / "tokens.json").symlink_to(other / "tokens.json" if isinstance(other, Path) else f"{other}/tokens.json")
+    (root / "tokens.json").symlink_to(Path(other) / "tokens.json")
     with pytest.raises(InvalidInput, match="it is a symbolic link"):
         tokens.recognise(serve.tokens_of(str(root)), made.token, 0)
 

@@ -23,6 +23,7 @@ from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCRequest
 
+from aof._support import nesting
 from aof.adapters.mcp.server import make_server
 from aof.adapters.mcp.sessions import Hub, Session
 from aof.app.async_bridge import Follower
@@ -79,11 +80,14 @@ def refusal(line: str) -> JSONRPCError:
     asked: Any = None
     code, why = INVALID_REQUEST, _NO_MESSAGE
     try:
+        nesting.refuse_nesting(line)
         given = json.loads(line, parse_int=_number)
         asked = given.get("id") if isinstance(given, dict) else None
         line.encode()
     except UnicodeEncodeError:
         code, why = PARSE_ERROR, "this is not UTF-8"
+    except nesting.NestedTooDeeply as error:
+        code, why = PARSE_ERROR, str(error)
     except (ValueError, RecursionError):
         code, why = PARSE_ERROR, "this is not JSON"
     known = asked if isinstance(asked, str | int) and not isinstance(asked, bool) and asked != "" else None

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.typed import prepare_type
 from aof.app.commands.identity import Identity
 from aof.app.fabric import Fabric
@@ -66,7 +67,7 @@ def parameters(operation: Operation, given: object, *, tool: bool = False, stric
     try:
         params = msgspec.convert(given, prepare_type(operation.parameters), strict=strict)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise _wrong(operation, str(error), given, tool=tool) from None
+        raise _wrong(operation, nesting.reason(error), given, tool=tool) from None
     if tool and isinstance(given, dict):
         _check_tool(operation, given)
     return params

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from aof._support import nesting
 from aof.core.errors.base import InvalidInput
 from aof.core.evolve import comments, work_log
 from aof.core.model.ids import is_agent_name
@@ -242,6 +243,6 @@ def note_parts(reading: Reading, file: SourceFile, field: str, rows: Iterable[ob
 def decoded(file: SourceFile) -> Any:
     """The JSON of a file, or what is wrong with it."""
     try:
-        return msgspec.json.decode(file.text.lstrip("\ufeff").encode("utf-8", "replace"))
+        return nesting.decode(file.text.lstrip("\ufeff").encode("utf-8", "replace"), object)
     except (msgspec.DecodeError, RecursionError) as error:
         return InvalidInput(f"{file.name[:80]} is not JSON: {str(error)[:200]}", "give the file as the tool wrote it")

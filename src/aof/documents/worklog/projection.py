@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import prepare_type
+from aof._support import nesting
 from aof.core.model.events import DOCUMENT, Event
 from aof.core.model.policy import Policy
 from aof.documents import edits, markdown
@@ -89,7 +89,7 @@ class _Note(msgspec.Struct, frozen=True):
     @staticmethod
     def read(text: str) -> _Note | None:
         try:
-            return msgspec.json.decode(text, type=prepare_type(_Note)) if text else None
+            return nesting.decode(text, _Note) if text else None
         except msgspec.DecodeError:
             return None
 

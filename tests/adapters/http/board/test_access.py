@@ -98,8 +98,8 @@ def test_a_revoked_token_ends_its_pages(visitor: Visitor, root: str) -> None:
 
 
 def test_a_session_outlives_a_restart_of_the_server(root: str, browser: Browser) -> None:
-    own = {"cookies": browser.client.cookies, "headers": browser.client.headers}
-    with TestClient(serve.make_http(root), base_url=ORIGIN, **own) as later:
+    with TestClient(serve.make_http(root), base_url=ORIGIN, cookies=browser.client.cookies) as later:
+        later.headers["AOF-Page"] = browser.client.headers["AOF-Page"]
         assert "Needs you" in later.get("/board/").text
 
 
@@ -187,7 +187,7 @@ def browser_shell(browser: Browser) -> str:
 @pytest.mark.parametrize("path", ["/tasks", "/live", "/verified", "/tasks/001/moves", "/tasks/001/do/cancel"])
 def test_a_stolen_cookie_alone_reads_nothing(stolen: Browser, fabric: Fabric, path: str, half: str | None) -> None:
     fabric.create("A secret plan")
-    headers = {"Sec-Fetch-Mode": "cors"} | ({} if half is None else {"AOF-Page": half.encode()})
+    headers = [(b"Sec-Fetch-Mode", b"cors"), *([(b"AOF-Page", half.encode())] if half is not None else [])]
     answer = stolen.client.get(f"/board{path}", headers=headers)
     assert (answer.status_code, answer.text) == (401, "signed out")
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import prepare_type
+from aof._support import nesting
 from aof.core.errors.org import UnusableOrgChart
 from aof.core.errors.tasks import UnreadableTask
 from aof.core.model.org_chart import EMPTY, OrgChart
@@ -117,7 +117,7 @@ class OrgFile:
     def _load_kept(self) -> _Kept | None:
         with suppress(OSError, msgspec.MsgspecError):
             data = read(self._kept_path)
-            return msgspec.json.decode(data, type=prepare_type(_Kept)) if data is not None else None
+            return nesting.decode(data, _Kept) if data is not None else None
         return None
 
     def _keep(self, kept: _Kept) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from aof._support.typed import prepare_type
+from aof._support import nesting
 from aof.core.errors.base import InvalidInput
 from aof.ports.clock import Clock
 from aof.ports.tokens import Token
@@ -76,7 +76,7 @@ class TokenFile:
             if data is None:
                 return ()
             _refuse_foreign(os.lstat(self._path))
-            return msgspec.json.decode(data, type=prepare_type(tuple[Token, ...]))
+            return nesting.decode(data, tuple[Token, ...])
         except (OSError, msgspec.MsgspecError) as error:
             raise InvalidInput(f"tokens.json cannot be read: {error}", "correct it, or remove it") from None
 

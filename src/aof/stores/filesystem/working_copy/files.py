@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from aof._support.typed import prepare_type
+from aof._support import nesting
 from aof.core.errors.runs import UnreadableResult
 from aof.core.model.ids import is_task_id
 from aof.core.model.run import Heartbeat, Run, RunResult
@@ -189,7 +189,7 @@ class TaskFiles:
         place = f"{self._paths.run(task_id, archived=archived)}/run_result.json"
         try:
             data = read(place)
-            return None if data is None else msgspec.json.decode(data, type=prepare_type(RunResult))
+            return None if data is None else nesting.decode(data, RunResult)
         except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
             where = self._paths.relative(place)
             hint = "'aof doctor --fix' restores it from the log; until then the task stays as it is"
@@ -199,7 +199,7 @@ class TaskFiles:
         """A run's file at any place."""
         try:
             data = read(path)
-            return None if data is None else msgspec.json.decode(data, type=prepare_type(kind))
+            return None if data is None else nesting.decode(data, kind)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         except OSError as error:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from aof._support import nesting
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal import handoff_view
@@ -76,7 +77,10 @@ def _return(context: Context, given: dict[str, Any]) -> Answer:
 def _read(text: str) -> Any:
     """A result as JSON, and as plain text where it is none."""
     try:
+        nesting.refuse_nesting(text)
         return json.loads(text)
+    except nesting.NestedTooDeeply as error:
+        raise UsageError(f"--result is {error}", "keep deep structures in a file of the task") from None
     except ValueError:
         return text
 
