@@ -93,9 +93,8 @@ class Redo:
         data, target = markdown.render(task), folder_of(task)
         kept, theirs = self._clear(folded, target, ours, aside=aside and ours is not None)
         path = self._paths.task(target, task.id)
-        if kept is not None or not theirs:
-            if kept != target or read(path) != data:
-                self._files.place(task.id, data, kept, target)
+        if (kept is not None or not theirs) and (kept != target or read(path) != data):
+            self._files.place(task.id, data, kept, target)
         self._files.gather(task.id, target)
         if folded.handoffs:
             self._handed().redo(folded, target)
