@@ -15,11 +15,14 @@ import anyio.to_thread
 import msgspec
 from anyio.abc import TaskGroup
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from aof._support import nesting
 from aof.adapters.a2a.served import paths
 from aof.app.async_bridge import Follower
 from aof.app.operations.call import Caller
+from aof.core.errors.base import InvalidInput
 from aof.ports.push import PushTargets
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 CallerOf = Callable[[Request], Caller]
 CARD_PATH = "/.well-known/agent-card.json"
+_PARSE_ERROR = -32700
+_LONGEST = 11_000_000  # bytes of a body, as the server takes them
 PATHS = (CARD_PATH, "/a2a/{path:path}")
 
 
@@ -71,6 +76,15 @@ class A2aOverHttp:
         if self._app is None:
             await anyio.to_thread.run_sync(_load)
             self._app = self._made()
+        if scope["method"] == "POST":
+            try:
+                receive = await _looked_at(receive)
+            except nesting.NestedTooDeeply as error:
+                if not scope["path"].endswith("/rpc"):
+                    raise InvalidInput(f"the message is {error}", "keep deep structures in a file") from None
+                wrong = {"code": _PARSE_ERROR, "message": f"the message is {error}"}
+                await JSONResponse({"jsonrpc": "2.0", "id": None, "error": wrong})(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
     async def end_sessions(self, is_gone: Callable[[Caller], bool]) -> None:
@@ -98,7 +112,6 @@ class A2aOverHttp:
             create_jsonrpc_routes,
             create_rest_routes,
         )
-        from starlette.responses import JSONResponse
         from starlette.routing import Route, Router
 
         from aof.adapters.a2a.served import card
@@ -129,6 +142,24 @@ class A2aOverHttp:
             *create_jsonrpc_routes(handler, card.RPC, Known(), enable_v0_3_compat=True),
             *(route for route in rest if isinstance(route, Route)),  # what is left out are tenants: there are none
         ])  # fmt: skip
+
+
+async def _looked_at(receive: Receive) -> Receive:
+    """The same request, unless its body is nested too deeply: the library would answer with Python's own words."""
+    read: list[Message] = []
+    size, more = 0, True
+    while more and size <= _LONGEST:  # what is longer is left to whoever reads on
+        message = await receive()
+        read.append(message)
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    nesting.refuse_nesting(b"".join(message.get("body", b"") for message in read))
+    read.reverse()
+
+    async def again() -> Message:
+        return read.pop() if read else await receive()
+
+    return again
 
 
 def _load() -> None:
