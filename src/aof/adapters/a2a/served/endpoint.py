@@ -16,13 +16,15 @@ import anyio.to_thread
 import msgspec
 from anyio.abc import TaskGroup
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from aof._support import nesting
 from aof._support.hashing import hexdigest
 from aof.adapters.a2a.served import paths
 from aof.app.async_bridge import Follower
 from aof.app.operations.call import Caller
+from aof.core.errors.base import InvalidInput
 from aof.ports.push import PushTargets
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ CallerOf = Callable[[Request], Caller]
 CARD_PATHS: dict[str, Revision] = {"/.well-known/agent-card.json": "1.0", "/.well-known/agent.json": "0.3"}
 PATHS = (*CARD_PATHS, "/a2a/{path:path}")
 _CARD_SECONDS = 300  # for which a peer need not ask for the card again
+_PARSE_ERROR = -32700
+_LONGEST = 11_000_000  # bytes of a body, as the server takes them
 
 
 class PushParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +80,15 @@ class A2aOverHttp:
         if self._app is None:
             await anyio.to_thread.run_sync(_load)
             self._app = self._made()
+        if scope["method"] == "POST":
+            try:
+                receive = await _looked_at(receive)
+            except nesting.NestedTooDeeply as error:
+                if not scope["path"].endswith("/rpc"):
+                    raise InvalidInput(f"the message is {error}", "keep deep structures in a file") from None
+                wrong = {"code": _PARSE_ERROR, "message": f"the message is {error}"}
+                await JSONResponse({"jsonrpc": "2.0", "id": None, "error": wrong})(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
     async def end_sessions(self, is_gone: Callable[[Caller], bool]) -> None:
@@ -154,6 +167,24 @@ def _cached(request: Request, body: bytes, changed: int) -> Response:
     else:
         right = since is not None and (then := parsedate_tz(since)) is not None and mktime_tz(then) >= changed
     return Response(b"" if right else body, 304 if right else 200, headers, "application/json")
+
+
+async def _looked_at(receive: Receive) -> Receive:
+    """The same request, unless its body is nested too deeply: the library would answer with Python's own words."""
+    read: list[Message] = []
+    size, more = 0, True
+    while more and size <= _LONGEST:  # what is longer is left to whoever reads on
+        message = await receive()
+        read.append(message)
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    nesting.refuse_nesting(b"".join(message.get("body", b"") for message in read))
+    read.reverse()
+
+    async def again() -> Message:
+        return read.pop() if read else await receive()
+
+    return again
 
 
 def _load() -> None:
