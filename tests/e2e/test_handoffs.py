@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +31,8 @@ def fabric(tmp_path_factory: pytest.TempPathFactory) -> Fabric:
         [sys.executable, str(DEMO), str(folder)], env=env, capture_output=True, text=True, timeout=BOUND, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "all as they were written" in done.stdout
+    assert done.stdout.endswith("All 5 tasks ended as announced, and all 32 audit records are as they were written.\n")
+    assert done.stderr == ""
     return open_fabric(folder / ".aof", actor="maintainer")
 
 
@@ -101,6 +103,36 @@ def test_every_handoff_is_over_and_every_record_is_what_was_written(fabric: Fabr
     assert fabric.handoff_list(state="open") == ()
     assert fabric.audit_verify().ok
     assert fabric.doctor().ok
+
+
+def test_every_task_is_done_and_by_whom(fabric: Fabric) -> None:
+    ends = {one.title: (one.status, fabric.store.attempts(one.id)[-1].agent_id) for one in fabric.list().tasks}
+    assert ends == {
+        "Token refresh": ("done", "reviewer"),
+        "Is the login safe?": ("done", "maintainer"),
+        "Describe the login": ("done", "writer"),
+        "Move the data": ("done", "ann"),
+        "May we delete the old data?": ("done", "maintainer"),
+    }
+
+
+def test_the_demo_fails_and_says_why_when_an_agent_misbehaves(tmp_path: Path) -> None:
+    shutil.copytree(DEMO.parent, tmp_path / "handoffs")
+    finishes = tmp_path / "handoffs" / "agents" / "finishes.py"
+    asks = "with aof.open() as fabric, fabric.own_run() as work:\n    work.complete('', outcome='needs_review')\n"
+    finishes.write_text(f"import aof\n{asks}", encoding="utf-8")
+    demo = tmp_path / "handoffs" / "demo.py"
+    demo.write_text(demo.read_text(encoding="utf-8").replace("BOUND = 60.0", "BOUND = 15.0"), encoding="utf-8")
+    home = tmp_path / "home"
+    home.mkdir()
+    env = os.environ | {"HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+    done = subprocess.run(
+        [sys.executable, str(demo)], env=env, capture_output=True, text=True, timeout=BOUND, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    told = done.stdout.partition("Not all is as announced.")[2]
+    assert "'Token refresh' should be done, and is review." in told
+    assert "ended as announced" not in done.stdout
 
 
 def test_agents_that_are_processes_are_started_to_answer_a_broadcast_and_an_escalation(tmp_path: Path) -> None:

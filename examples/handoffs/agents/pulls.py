@@ -1,4 +1,7 @@
-"""An agent that looks for handoffs by itself: it accepts each one, and returns what it was told to say, or dies."""
+"""An agent that looks for handoffs by itself: it accepts each one, and returns what it was told to say, or dies.
+
+What was delegated to it is its task, which it completes.
+"""
 
 import os
 import sys
@@ -13,6 +16,8 @@ with aof.open(actor=me) as fabric:
             fabric.handoff_accept(handoff.id, agent=me)
             if says == "dies":
                 os._exit(1)
+            if handoff.type == "delegation":
+                fabric.complete(handoff.task_id, agent=me, summary=f"{me} {says}")
             status = "failed" if says == "objects" else "success"
             fabric.handoff_return(handoff.id, agent=me, status=status, result=f"{me} {says}", tokens_consumed=100)
         time.sleep(0.05)
