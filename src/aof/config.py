@@ -41,7 +41,7 @@ schemaVersion = 1
 
 # [scheduler]
 # maxConcurrent = 8              # runs at once, of all agents together
-# promote = true                 # tasks leave backlog by themselves once they wait for nothing
+# promote = false                # or true: every task leaves the backlog by itself once it waits for nothing
 
 # [sla]                          # seconds that a task may stay in a status before an alert is recorded
 # review = 86400
@@ -139,7 +139,7 @@ class SchedulerSettings(Section):
     """What the scheduler may do."""
 
     max_concurrent: int | None = None
-    promote: bool = True
+    promote: bool = False
 
 
 class HandoffSettings(Section):
@@ -290,7 +290,7 @@ def default_text(maintainer: str, project: str = "", *, shared: bool = False) ->
 def load_settings(root: str) -> Settings:
     """Read `aof.toml`; a file that says nothing but whose it is costs no parser."""
     try:
-        data = read(f"{root}/aof.toml", limit=_LARGEST, follow=True)
+        data = read(f"{root}/aof.toml", limit=_LARGEST)
         if data is None:
             return Settings()
         text = data.decode()

@@ -3,7 +3,7 @@
     AofError
     ├── NotFound      not_found    TaskNotFound, NoSuchAttempt, ParentNotFound, HandoffNotFound, NothingReady,
     │                              NoDataDirectory, WorkflowNotFound, MessageNotFound, NoCharter, ConflictNotFound,
-    │                              JobNotFound, NoQuestion
+    │                              JobNotFound, NoQuestion, NothingWaits
     ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
     │                              RevisionConflict, IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed,
     │                              HandoffOpen, AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists,
@@ -11,7 +11,7 @@
     ├── Refused       refused      NotReady, NotReconciled, NotUndoable, ChildrenOpen, InvalidTransition, TaskRunning,
     │                              CancelRequested, DependencyCycle, ResourceBusy, NoRoute, NotRouted, AtCapacity,
     │                              AgentInactive, NotAllowed, SelfApproval, NestedDelegation, Unauthenticated,
-    │                              ActorMismatch, OutcomeRequired, HopRoleMismatch, NotAttached, Unmerged,
+    │                              ActorMismatch, EditWaits, OutcomeRequired, HopRoleMismatch, NotAttached, Unmerged,
     │                              MergePending, UnmergeableHistory, OutOfScope, LockRequired, BudgetExceeded,
     │                              BudgetTooSmall, NotAddressee,
     │                              NotAccepted, HandedOver, NoReturnExpected, SegmentOpen, EscalationDepth,
@@ -23,7 +23,8 @@
     │                              InvalidWorkflow, TooManyMessages, MalformedPayload, UnreadableJobs
     ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, LinkRefused, ReadOnly,
     │                              UnsupportedFilesystem, UnsupportedVersion, RunnerFailed, TooManyRequests
-    └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged, LineEndingsConverted, LaneRefused
+    └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged, LogRewritten, LineEndingsConverted,
+                                   LaneRefused
 
 Every leaf has a stable `code`. A hint is text plus, where a call helps, the call as data, so that each
 surface spells it in its own way. Must not know any surface.
@@ -120,6 +121,7 @@ from aof.core.errors.storage import (
     LockTimeout,
     LogDamaged,
     LogPoisoned,
+    LogRewritten,
     MergePending,
     NoDataDirectory,
     ReadOnly,
@@ -136,11 +138,13 @@ from aof.core.errors.tasks import (
     CancelRequested,
     ChildrenOpen,
     DependencyCycle,
+    EditWaits,
     IdTaken,
     InvalidTransition,
     KeyConflict,
     NoSuchAttempt,
     NothingReady,
+    NothingWaits,
     NotReady,
     NotReconciled,
     NotUndoable,
@@ -177,6 +181,7 @@ __all__ = [
     "ContextConflict",
     "DependencyCycle",
     "DiskFull",
+    "EditWaits",
     "EscalationDepth",
     "FileLocked",
     "HandedOver",
@@ -202,6 +207,7 @@ __all__ = [
     "LockTimeout",
     "LogDamaged",
     "LogPoisoned",
+    "LogRewritten",
     "MalformedPayload",
     "MergePending",
     "MessageClosed",
@@ -227,6 +233,7 @@ __all__ = [
     "NotRouted",
     "NotUndoable",
     "NothingReady",
+    "NothingWaits",
     "OutOfScope",
     "OutcomeRequired",
     "ParentNotFound",

@@ -314,13 +314,19 @@ def test_a_return_updates_the_shared_context_within_the_receivers_scope(fabric: 
     fabric.handoff_accept(one.id, agent="bob")
     run = fabric.claim(child, agent="bob").run_id
     fabric.lock("src/api.py", task_id=child, run=run)
-    fabric.handoff_return(
+    back = fabric.handoff_return(
         one.id,
         agent="bob",
         status="success",
         variables_changed={"tests": 12, "plan": "b"},
         artifacts_produced=[{"path": "outputs/report.md", "type": "test_result"}],
+        notes="all green",
     )
+    why = "not applied: 'plan' is in the scope 'ada', which bob may not write"
+    assert back.state == "completed"
+    assert back.warnings == (why,)
+    assert shown(fabric, one) == back
+    assert told(fabric, one.id, "handoff.completed")[0].payload["audit"]["notes"] == f"all green; {why}"
     after = start(fabric, "broadcast", parent, "ada", "cem").context
     assert after.context_variables["custom"] == {"plan": "a", "tests": 12}, "the sender's own variable stays"
     assert [(one["path"], one["created_by"]) for one in after.artifacts] == [("outputs/report.md", "bob")]

@@ -277,6 +277,7 @@ def test_every_store_answers_a_query_alike(data: st.DataObject, pair: Callable[[
         counted=st.booleans(),
         runnable_at=st.none() | st.just("2026-03-02T09:00:00.000Z"),
         waiting_in=st.sampled_from(["ready", "backlog", "blocked"]),
+        dependent=st.booleans(),
         busy_resources=st.lists(st.sampled_from(["gpu", "lab"]), max_size=2, unique=True).map(tuple),
     )
     for query in data.draw(st.lists(queries, min_size=1, max_size=10)):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.pages import blocks
 from tests.support.repository import ROOT
 
 PAGES = sorted(path for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/*.md")))
@@ -47,8 +48,9 @@ def test_links_lead_to_a_page_and_to_a_heading_of_it(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=_titled)
 def test_a_module_that_a_page_names_is_there(page: Path) -> None:
-    every = _modules()
-    named = _FILE.findall(_FENCED.sub("", page.read_text("utf-8")))
+    text = page.read_text("utf-8")
+    every = [*_modules(), *(f"/{block.path}" for block in blocks(text) if block.kind == "file")]
+    named = _FILE.findall(_FENCED.sub("", text))
     assert [name for name in named if not any(path.endswith(f"/{name}") for path in every)] == []
 
 

@@ -30,6 +30,10 @@ def _together(first: Clone, second: Clone) -> None:
         assert clone.git("status", "--porcelain") == ""
 
 
+def _decide(clone: Clone, text: str, owner: str = "ada") -> None:
+    clone.aof("worklog", "decide", "--owner", owner, text)
+
+
 def test_both_clones_have_all_tasks_and_a_new_one_is_numbered_in_the_clones_own_block(
     pair: tuple[Clone, Clone],
 ) -> None:
@@ -199,3 +203,51 @@ def test_the_hash_of_an_event_names_it_in_both_clones_also_after_a_merge(pair: t
             "snapshot", "--at", str(clone.aof("replay", "--at", edited[1]["hash"])["seq"])
         )
         assert clone.refused("replay", "--at", "0123456789abcdef") == "invalid"
+
+
+def test_what_any_clone_or_branch_wrote_into_the_worklog_is_never_a_persons_edit(pair: tuple[Clone, Clone]) -> None:
+    first, second = pair
+    for clone in pair:  # alike, of one author and minute
+        _decide(clone, f"Use the format of {clone.name}")
+    second.commit()
+    first.commit()
+    assert not first.pull(second)
+    first.git("checkout", "--theirs", ".aof/WORKLOG.md")
+    first.aof("worklog", "show")
+    first.settle()
+    second.take(first)
+    first.git("switch", "-qc", "branch")
+    first.create("made on a branch")
+    _decide(first, "Use the format of a branch")
+    first.commit()
+    first.git("switch", "-q", "main")
+    first.create("made on the trunk")
+    _decide(first, "Use the format of the trunk")
+    first.commit()
+    first.git("switch", "-q", "branch")
+    decided = [row["decision"] for row in first.aof("worklog", "show")["decisions"]]
+    assert sorted(decided) == [f"Use the format of {name}" for name in ("a", "a branch", "b")]
+    for clone in pair:
+        assert not (clone.data / "WORKLOG_EDITS.md").exists()
+        assert clone.aof("worklog", "check")["ok"]
+
+
+def test_an_edit_of_a_decision_is_kept_once_and_decides_nothing_in_any_clone(pair: tuple[Clone, Clone]) -> None:
+    first, second = pair
+    _decide(first, "Use JSONL")
+    first.commit()
+    second.take(first)
+    worklog = second.data / "WORKLOG.md"
+    worklog.write_text(worklog.read_text().replace("Use JSONL", "Use XML"))
+    second.create("made in b")
+    second.commit()
+    _decide(first, "Test first", "bob")
+    first.take(second)  # nothing of AOF has read the edited file before git brought it here
+    second.take(first)
+    for clone in pair:
+        shown = clone.aof("worklog", "show")
+        assert sorted(row["decision"] for row in shown["decisions"]) == ["Test first", "Use JSONL"]
+        assert sorted(entry["subject"] for entry in shown["entries"]) == ["Test first", "Use JSONL"]
+        told = clone.try_aof("worklog", "check", "--json")
+        assert (told.code, [one["code"] for one in told.data["problems"]]) == (1, ["entry_edited"])
+    assert differing(first, second) == []

@@ -17,6 +17,7 @@ import pytest
 
 from aof.adapters.runners.process import ProcessRunner
 from aof.app.commands.dispatcher import Dispatcher
+from aof.app.fabric import Fabric
 from aof.app.scheduler import run_ends, task_steps, tick
 from aof.app.scheduler.host import Hosting
 from aof.app.scheduler.run_ends import RunEnds
@@ -286,10 +287,18 @@ def test_a_log_that_nobody_reads_any_more_ends_nothing(tmp_path: Path) -> None:
         assert {fabric.get(one).status for one in (bench.victim, *bench.others)} == {"review"}
 
 
+def waiting(fabric: Fabric, title: str) -> str:
+    """A task that was put into the backlog to wait for one that is done by now."""
+    blocker = fabric.create(f"Before {title}", review=False).task_id
+    task_id = fabric.create(title, depends_on=[blocker], backlog=True).task_id
+    fabric.complete(blocker, agent="ada")
+    return task_id
+
+
 def test_a_tick_by_hand_goes_on_with_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = directory(tmp_path, {})
     with open_fabric(root, actor="pm") as fabric:
-        first, second = (fabric.create(title, backlog=True).task_id for title in ("One", "Two"))
+        first, second = (waiting(fabric, title) for title in ("One", "Two"))
         carrier = task_steps._CARRIERS["promote"]
 
         def broken(self: TaskSteps, action: Action, task: Any) -> str | None:
@@ -312,7 +321,7 @@ def test_a_tick_by_hand_that_can_do_nothing_fails(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setitem(task_steps._CARRIERS, "promote", busy)
     with open_fabric(root, actor="pm") as fabric:
-        fabric.create("One", backlog=True)
+        waiting(fabric, "One")
         with pytest.raises(AofError, match="holds the lock"):
             fabric.tick()
 

@@ -385,3 +385,38 @@ def test_while_another_git_command_runs_nothing_is_merged(first: Clone) -> None:
     lock.unlink()
     first.settle()
     first.healthy()
+
+
+def test_a_claim_and_a_completion_change_few_files_and_git_sees_the_task_move(first: Clone) -> None:
+    brief = "Tokens are refreshed by a further endpoint, which answers with a new token and revokes the old one. " * 4
+    task = first.create("Add a refresh endpoint", "--brief", brief)
+    first.commit("create")
+    changed = []
+    for words in (("claim", task, "--agent", "ada"), ("complete", task, "--agent", "ada", "--summary", "It answers.")):
+        first.aof(*words)
+        first.commit(words[0])
+        said = first.git("diff", "--name-status", "-M50%", "HEAD~1", "HEAD").splitlines()
+        changed.append(sorted((line[0], line.split("\t")[-1].removeprefix(".aof/").split("/")[0]) for line in said))
+    assert changed == [
+        [("A", "runs"), ("M", "events"), ("R", "tasks")],
+        [("A", "runs"), ("M", "events"), ("M", "runs"), ("R", "tasks")],
+    ]
+    followed = first.git("log", "--follow", "--format=%s", "--", f".aof/tasks/done/{task}.md").split()
+    assert followed == ["complete", "claim", "create"]
+
+
+def test_records_that_nobody_edits_never_conflict_and_a_merge_writes_them_anew(first: Clone) -> None:
+    second = cloned(first, "b")
+    for clone in (first, second):
+        clone.aof("claim", "001", "--agent", f"agent-{clone.name}")
+        clone.aof("complete", "001", "--agent", f"agent-{clone.name}", "--summary", f"by {clone.name}")
+    second.commit()
+    first.commit()
+    assert not first.pull(second), "both have the task's file anew"
+    unmerged = first.git("diff", "--name-only", "--diff-filter=U").split()
+    assert [path.split("/")[1] for path in unmerged] == ["tasks"]
+    first.settle()
+    second.take(first)
+    assert differing(first, second) == []
+    for clone in (first, second):
+        clone.healthy()

@@ -180,5 +180,28 @@ def test_revoking_a_token_ends_its_stream_its_session_and_its_runs(tmp_path: Pat
     assert failed.payload["error"]["code"] == "no_completion_report"
 
 
+def test_a_running_server_refuses_all_tokens_once_others_can_reach_their_file(tmp_path: Path) -> None:
+    root = directory(tmp_path, {})
+    headers = {"Authorization": f"Bearer {serve.create_token(str(root), 'ada', None, scope='work').token}"}
+    with Up(root, "--http", "0") as up, httpx.Client(timeout=_PATIENCE) as client:
+        address = str(up.wait("http")["reason"]).split()[0]
+        with client.stream("GET", f"{address}/api/v1/events", headers=headers) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == ": connected"
+            (root / "tokens.json").chmod(0o644)
+            for _ in lines:
+                pass
+        told = up.wait("tokens")["reason"]
+        assert "others can reach it (mode 644" in told
+        assert "chmod 600" in told
+        refused = httpx.get(f"{address}/api/v1/status", headers=headers, timeout=_PATIENCE)
+        assert refused.status_code == 400
+        assert "others can reach it" in refused.json()["error"]["message"]
+        (root / "tokens.json").chmod(0o600)
+        assert httpx.get(f"{address}/api/v1/status", headers=headers, timeout=_PATIENCE).status_code == 200
+        assert up.end() == 0
+        assert len([line for line in up.lines if line["action"] == "tokens"]) == 1
+
+
 def _rpc(method: str, params: dict[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}

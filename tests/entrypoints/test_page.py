@@ -8,10 +8,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 import pytest
 
+import aof
 from aof.entrypoints import page
 from aof.entrypoints.bootstrap import init_data_dir
 from aof.stores.filesystem.records.service_address import ServiceAddresses
@@ -30,6 +31,13 @@ def _command(root: Path, *words: str) -> list[str]:
 
 def _environment(**more: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("AOF_")} | more
+
+
+def _contents(root: Path) -> dict[str, bytes]:
+    """What belongs to the tasks and their history; caches, locks and sign-ins aside."""
+    parts = ("tasks", "runs", "events", "archive")
+    found = [path for part in parts for path in (root / part).rglob("*") if path.is_file()]
+    return {str(path.relative_to(root)): path.read_bytes() for path in (*found, *root.glob("*.md"))}
 
 
 def _opened(url: str) -> str:
@@ -65,6 +73,32 @@ def test_without_a_service_the_command_is_one_until_it_is_told_to_stop(root: Pat
         it.send_signal(signal.SIGTERM)
         assert it.wait(BOUND) == 0
     assert page.served_at(str(root)) is None
+
+
+def test_opening_the_board_changes_nothing(root: Path) -> None:
+    with aof.open(root, actor="pm") as fabric:
+        fabric.create("Kept for later", backlog=True)
+        blocker = fabric.create("First", review=False).task_id
+        fabric.create("Waited", depends_on=[blocker], backlog=True)
+        fabric.complete(blocker, summary="done", agent="ada")
+    edited = next((root / "tasks/backlog").glob("*.md"))
+    edited.write_text(f"{edited.read_text('utf-8')}\nA person's line.\n", "utf-8")
+    before = _contents(root)
+    command = _command(root, "board", "--web", "--port", "0")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()) as it:
+        try:
+            assert it.stdout is not None
+            cookie = _opened(it.stdout.readline().strip()).partition(";")[0]
+            with urlopen(
+                Request(f"{page.served_at(str(root))}/board/tasks", headers={"Cookie": cookie}), timeout=BOUND
+            ) as shown:
+                assert "Kept for later" in shown.read().decode()
+            it.send_signal(signal.SIGTERM)
+            _, said = it.communicate(timeout=BOUND)
+        finally:
+            it.kill()
+    assert "only the page" in said
+    assert _contents(root) == before
 
 
 def test_a_service_that_died_is_not_believed(root: Path) -> None:

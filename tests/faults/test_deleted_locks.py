@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
 from aof.core.errors.runs import AlreadyClaimed
+from aof.core.errors.storage import LockTimeout
 from aof.core.model.events import Draft
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.store import Scope, ScopeTooNarrow
+from aof.stores.filesystem.io.locks import HeldLock
 from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.store import FilesystemStore
+from aof.testing import FakeClock
+from tests.support.deaths import opened
+from tests.support.disks import Step, SteppingDisk
 from tests.support.indexes import store_of
 from tests.support.processes import Worker
 
 PARTS = ["locks", "locks/*", "locks/heads", "locks/revs", "locks/stripe-*", "locks/journal"]
-# Deleting stripes every few milliseconds lets two claims of one task win, if rarely: the full sweep shows it.
-USUAL = [pytest.param(part, marks=pytest.mark.full) if "stripe" in part else part for part in PARTS]
 CACHES = {"heads_wrong", "counter_behind"}
 
 
@@ -77,7 +84,7 @@ def race(root: Path, part: str, *, tasks: int, processes: int, every: float) -> 
         assert not fabric.doctor(fix=True).problems
 
 
-@pytest.mark.parametrize("part", USUAL)
+@pytest.mark.parametrize("part", PARTS)
 def test_every_task_has_one_winner_while_somebody_deletes_locks(root: Path, part: str) -> None:
     race(root, part, tasks=12, processes=4, every=0.003)
 
@@ -124,6 +131,136 @@ def test_a_late_writer_that_put_an_older_version_over_the_newest_makes_no_second
         assert refusal.value.code == "already_claimed"
         assert fabric.get(task_id).status == "in-progress"
         assert fabric.heartbeat(task_id, run=won.run_id) is not None
+
+
+class InterruptedDisk(SteppingDisk):
+    """Lets somebody else work before its nth step."""
+
+    def __init__(self, number: int, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self.number = number
+        self.meanwhile = meanwhile
+        self.taken: list[Step] = []
+
+    def step(self, step: Step, act: Callable[[], int]) -> int:
+        self.taken.append(step)
+        if len(self.taken) == self.number:
+            self.meanwhile()
+        return act()
+
+
+def interrupted_claim(root: Path, number: int, elsewhere: Path | None) -> list[Step]:
+    """At a step of a claim somebody takes the stripes away, and another one claims; tells the steps of the claim."""
+    clock = FakeClock()
+    won: list[str] = []
+
+    def claim(fabric: Fabric, name: str) -> None:
+        with suppress(AlreadyClaimed):
+            won.append(fabric.claim(task_id, agent=name).run_id)
+
+    def meanwhile() -> None:
+        if elsewhere is not None:
+            (root / "locks").rename(elsewhere)
+        else:
+            for path in list(root.glob("locks/stripe-*")):
+                path.unlink()
+        with suppress(LockTimeout), opened(root, clock) as other:  # who stands still may hold the log's lock
+            claim(other, "eve")
+
+    FilesystemStore.create(str(root))
+    disk = InterruptedDisk(0, meanwhile)
+    with opened(root, clock, disk) as fabric:
+        task_id = fabric.create("Work").task_id
+        disk.taken, disk.number = [], number
+        claim(fabric, "bob")
+    with opened(root, clock) as fabric:
+        begun = [str(event.run_id) for event in fabric.events() if event.type == "task.attempt.started"]
+        assert begun == won, "the winner was told"
+        assert len(won) == 1, "there is one"
+        assert not [event for event in fabric.events() if event.actor == "hand"], "no person has done anything"
+        assert fabric.get(task_id).status == "in-progress"
+        assert {problem.code for problem in fabric.doctor().problems} <= CACHES
+    return disk.taken
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_whatever_step_a_writer_stands_at_when_its_lock_goes_away_there_is_one_winner(
+    shm_path: Path, *, moved: bool
+) -> None:
+    steps = interrupted_claim(shm_path / "whole", 0, None)
+    for number, step in enumerate(steps, 1):
+        try:
+            interrupted_claim(shm_path / str(number), number, shm_path / f"locks-{number}" if moved else None)
+        except BaseException as error:
+            error.add_note(f"before step {number}: {step}")
+            raise
+
+
+def at_once(root: Path, first: Callable[[Fabric], str], second: Callable[[Fabric], str]) -> list[str]:
+    """While the first stands at its append, all locks are deleted, and the second decides under new ones."""
+    answers = ["", ""]
+
+    def told(number: int, act: Callable[[Fabric], str], fabric: Fabric) -> None:
+        try:
+            answers[number] = act(fabric)
+        except AofError as refusal:
+            answers[number] = refusal.code
+
+    with open_fabric(root, actor="pm") as one, open_fabric(root, actor="pm") as other:
+        disk, locks, decided = store_of(one).disk, store_of(other).locks, threading.Event()
+        append, take = disk.append, locks.take
+
+        def take_and_tell(name: str, *, exclusive: bool = True) -> HeldLock:
+            if name == str(root / "events"):  # it waits for the first one
+                decided.set()
+            return take(name, exclusive=exclusive)
+
+        def append_late(fd: int, data: bytes) -> int:
+            shutil.rmtree(root / "locks")
+            locks.take = take_and_tell  # type: ignore[method-assign]
+            disk.append = append  # type: ignore[method-assign]
+            follower.start()
+            assert decided.wait(30)
+            return append(fd, data)
+
+        follower = threading.Thread(target=told, args=(1, second, other))
+        disk.append = append_late  # type: ignore[method-assign]
+        told(0, first, one)
+        follower.join()
+    return answers
+
+
+def test_a_resource_is_held_once_though_its_lock_was_deleted_at_the_append(root: Path) -> None:
+    with open_fabric(root, actor="pm") as fabric:
+        made = [fabric.create("Deploy", resource="staging").task_id for _ in range(2)]
+    claims = [partial(claimed, made[number], f"agent-{number}") for number in range(2)]
+    assert at_once(root, *claims) == ["in-progress", "resource_busy"]
+    with open_fabric(root, actor="pm") as fabric:
+        assert [task.id for task in fabric.tasks() if task.status == "in-progress"] == made[:1]
+
+
+def claimed(task_id: str, agent: str, fabric: Fabric) -> str:
+    fabric.claim(task_id, agent=agent)
+    return fabric.get(task_id).status
+
+
+def test_a_key_makes_one_task_though_its_lock_was_deleted_at_the_append(root: Path) -> None:
+    first, second = at_once(root, *(lambda fabric: fabric.create("Once", key="k").task_id for _ in range(2)))
+    assert first == second
+    with open_fabric(root, actor="pm") as fabric:
+        assert len(fabric.tasks()) == 1
+
+
+def test_two_edges_make_no_cycle_though_the_graphs_lock_was_deleted_at_the_append(root: Path) -> None:
+    with open_fabric(root, actor="pm") as fabric:
+        one, other = (fabric.create("Work").task_id for _ in range(2))
+    answers = at_once(root, partial(waiting_for, one, other), partial(waiting_for, other, one))
+    assert answers == ["waits", "dependency_cycle"]
+
+
+def waiting_for(task_id: str, blocker: str, fabric: Fabric) -> str:
+    fabric.dep_add(task_id, blocker)
+    return "waits"
 
 
 def test_a_forked_process_names_its_temporary_files_anew(root: Path) -> None:

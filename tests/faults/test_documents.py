@@ -140,7 +140,7 @@ def test_entries_of_twenty_processes_at_once_all_arrive_whole(root: Path) -> Non
         with open_fabric(root, actor="pm") as mine:
             said = mine.worklog_add("escalation.requested", agent=f"agent-{number}", subject=f"Entry {number}")
             if number % 4 == 0:
-                mine.worklog_now(f"entry {number}", agent=f"agent-{number}")
+                mine.as_actor(f"agent-{number}").worklog_now(f"entry {number}")
             return said.event_id
 
     answers = together(20, one)

@@ -16,9 +16,11 @@ from aof._support.confined_folder import ConfinedFolder, LinkInTheWay
 from aof.adapters.notify.file import FileNotifier
 from aof.adapters.runners.process import ProcessRunner
 from aof.adapters.system import SystemClock
-from aof.core.errors.base import AofError
+from aof.app.maintenance import tokens
+from aof.core.errors.base import AofError, InvalidInput
 from aof.core.errors.runs import RunnerFailed
 from aof.core.errors.storage import LinkRefused
+from aof.entrypoints import serve
 from aof.ports.notifier import Notification
 from aof.ports.runner import Ended, Work
 from aof.ports.tokens import Token
@@ -159,6 +161,71 @@ def test_a_single_file_that_is_a_link_is_never_written_through(root: Path, tmp_p
 def _add_token(root: Path) -> None:
     token = Token(id="t1", actor="ada", role="agent", digest="0" * 64, created_at="2026-02-21T00:00:00.000Z")
     TokenFile(str(root), SystemClock()).change(add=token)
+
+
+_CHART = 'agents: [{id: "mallory"}]\n'
+_SECRET = "a line that belongs to somebody else"
+
+
+@pytest.mark.parametrize("name", ["workflows/x.yaml", "workflows"])
+def test_a_linked_workflow_is_refused_and_nothing_of_it_is_told(root: Path, tmp_path: Path, name: str) -> None:
+    (root / "workflows").mkdir(exist_ok=True)
+    (root / "workflows/x.yaml").write_text(f"name: x\n{_SECRET}: [\n")
+    lead_out(root / name, tmp_path / "outside")
+    made = command("--data-dir", str(root), "create", "no", "--workflow", "x", "--json", cwd=tmp_path)
+    assert (made.code != 0, "symbolic link" in made.out) == (True, True)
+    shown = command("--data-dir", str(root), "workflow", "check", "x", "--json", cwd=tmp_path)
+    assert shown.code != 0
+    assert "symbolic link" in shown.out
+    assert _SECRET not in made.out + made.err + shown.out + shown.err
+    assert f"link_in_the_way {name}" in _doctor(root, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["org/org-chart.yaml", "org"])
+def test_a_linked_org_chart_gives_nobody_a_right_and_takes_no_gate_away(root: Path, tmp_path: Path, name: str) -> None:
+    (root / "org").mkdir(exist_ok=True)
+    (root / "org/org-chart.yaml").write_text(_CHART)
+    lead_out(root / name, tmp_path / "outside")
+    refused = command("--data-dir", str(root), "create", "no", "--json", cwd=tmp_path)
+    assert refused.error["code"] == "unusable_org_chart"
+    assert "symbolic link" in refused.error["message"]
+    assert f"link_in_the_way {name}" in _doctor(root, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["templates/bug.md", "templates"])
+def test_a_linked_template_is_refused(root: Path, tmp_path: Path, name: str) -> None:
+    (root / "templates").mkdir(exist_ok=True)
+    (root / "templates/bug.md").write_text(f"---\ntitle: bug\n---\n{_SECRET}\n")
+    lead_out(root / name, tmp_path / "outside")
+    refused = command("--data-dir", str(root), "create", "--template", "bug", "no", "--json", cwd=tmp_path)
+    assert refused.code != 0
+    assert "symbolic link" in refused.error["message"]
+    assert f"link_in_the_way {name}" in _doctor(root, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["aof.toml", "jobs.json"])
+def test_linked_settings_and_jobs_are_refused(root: Path, tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "theirs").write_text("schemaVersion = 1\n" if name == "aof.toml" else "{}")
+    (root / name).unlink(missing_ok=True)
+    (root / name).symlink_to(outside / "theirs")
+    refused = command("--data-dir", str(root), "job", "list", "--json", cwd=tmp_path)
+    assert refused.code != 0
+    assert "symbolic link" in refused.error["message"]
+
+
+def test_tokens_of_another_directory_are_not_used_through_a_link(root: Path, tmp_path: Path) -> None:
+    other, _ = aof.init(tmp_path / "other")
+    made = serve.create_token(str(other), "eve", None, scope="admin")
+    (root / "tokens.json").symlink_to(Path(other) / "tokens.json")
+    with pytest.raises(InvalidInput, match="it is a symbolic link"):
+        tokens.recognise(serve.tokens_of(str(root)), made.token, 0)
+
+
+def _doctor(root: Path, tmp_path: Path) -> set[str]:
+    found = command("--data-dir", str(root), "doctor", "--json", cwd=tmp_path).data["problems"]
+    return {f"{one['code']} {one['path']}" for one in found}
 
 
 @pytest.mark.parametrize("name", ["locks/log", "locks/stripe-01", "locks/flushed", "locks/heads/2026-02-21"])

@@ -19,6 +19,12 @@ from tests.surfaces.doors import OverHttp, environment, http_door, http_server
 
 CONFORMANCE = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
 SDK = "@modelcontextprotocol/sdk@1.32.2"
+CLIENTS = {
+    "sdk1": (SDK, "@modelcontextprotocol/client@2.4.0"),
+    "sdk2": (SDK, "@modelcontextprotocol/client@2.4.0"),
+    "vercel": ("ai@7.0.173", "@ai-sdk/mcp@2.0.99", "@mastra/mcp@2.0.0", "@mastra/core@1.71.0"),
+    "mastra": ("ai@7.0.173", "@ai-sdk/mcp@2.0.99", "@mastra/mcp@2.0.0", "@mastra/core@1.71.0"),
+}
 # What the suite runs beside what it scores, and why we do not pass it.
 NOT_OURS = {
     "2025-11-25": {"json-schema-2020-12": "the suite's own reference cannot pass it yet"},
@@ -85,6 +91,23 @@ def test_the_typescript_client_lists_and_calls_over_stdio_and_http(packages: Pat
         assert said["refused"]["isError"]
         assert "hint" in json.loads(said["refused"]["content"][0]["text"])["error"]
         assert "aof://tasks/{id}" in said["templates"]
+
+
+@pytest.mark.parametrize("over", ["stdio", "http"])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_in_javascript_lists_creates_claims_and_completes(http: OverHttp, client: str, over: str) -> None:
+    folder = installed(*CLIENTS[client])
+    script = folder / "tool_clients.mjs"
+    shutil.copy(Path(__file__).with_name("tool_clients.mjs"), script)
+    token = http.client.headers["authorization"].removeprefix("Bearer ")
+    words = {"stdio": (sys.executable, "-m", "aof", "mcp"), "http": (f"{http.client.base_url}/mcp", token)}[over]
+    done = run(str(script), client, over, *words, cwd=folder, env=environment(http.root))
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    assert {"aof_dispatch", "aof_task_claim", "aof_task_complete"} <= set(said["tools"])
+    task = said["made"]["taskId"]
+    assert said["completed"] == {"taskId": task, "status": "done"}
+    kept = http.elsewhere.get(task)
+    assert (kept.title, kept.last_run) == (f"By {client}", said["claimed"]["runId"])
 
 
 def test_the_typescript_client_takes_every_schema_and_every_answer(http: OverHttp) -> None:

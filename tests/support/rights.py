@@ -130,8 +130,10 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("edit", "running", "edit gates of a running task", everywhere=True, metadata={"reviewRequired": False}),
     *_both("cancel", "free", "cancel", everywhere=True),
     *_both("block", "free", "block", reason="in the way"),
+    *_both("block", "running", "block a running task", reason="in the way"),
     *_both("unblock", "blocked", "unblock"),
     *_both("pause", "free", "pause"),
+    *_both("pause", "running", "pause a running task"),
     *_both("resume", "paused", "resume"),
     *_both("retry", "dead", "retry a dead task", reason="again"),
     *_both("archive", "done", "archive"),
@@ -372,10 +374,19 @@ difference, the cell says so. [Security](../explanation/security.md) says why.
 Reading needs no right beyond reaching the data: {reads}.
 
 The table is for tokens with the scope `admin`. With `read` a token only reads; with `work` it approves, rejects,
-cancels, pauses, retries and archives nothing, by no operation and no message ([HTTP](http.md#tokens)). An MCP
-session on stdio that nobody named has the user's name, and approves and rejects nothing. A process with a run's
-secret acts as that run's agent, and may not use `aof token`, `aof trust`, `aof init`, `aof import` or `aof up`.
+cancels, pauses, retries and archives nothing, by no operation and no message ([HTTP](http.md#tokens)). A process with
+a run's secret acts as that run's agent, and may not use `aof token`, `aof trust`, `aof init`, `aof import` or `aof up`.
 Once the run has ended its writes are `stale_lease`.
+
+An MCP session on stdio without `AOF_ACTOR` has the first name that it uses, else the user's, and nobody has proven that
+name. With a chart or strict identity it is a worker's: the name of a maintainer, a lead or a reviewer is refused with
+`unauthenticated`, and such a session approves and rejects nothing, nor takes what is for a role. Without either it may
+use any name, but it is never a maintainer.
+
+What gates read is `reviewRequired`, `risk`, `profile`, `workflow`, `routing`, `acceptance`, `constraints`, `resource`,
+`maxAttempts`, `delegationDepth`, `owner`, every field that a condition of the workflow names, and `priority` where
+a gate of the charter names it. Without a chart and without strict identity anybody changes it, and anybody blocks or
+pauses a task while another works on it; the log says who did. `aof sync --accept` and `--refuse` are for maintainers.
 """
 
 

@@ -380,7 +380,7 @@ NOT_BY_A_CALL: dict[str, str] = {
         (
             "commit_unknown", "disk_full", "link_refused", "lock_timeout", "log_damaged", "log_line_endings",
             "log_poisoned", "no_data_directory", "read_only", "settings_unusable", "storage_failed", "unmerged_paths",
-            "merge_pending", "unmergeable_history", "lane_refused",
+            "merge_pending", "unmergeable_history", "lane_refused", "log_rewritten",
             "unsupported_filesystem", "unsupported_version", "another_task", "id_taken", "jobs_unreadable",
             "unreadable_message", "invalid_run_result", "runner_failed", "unusable_org_chart",
         ),

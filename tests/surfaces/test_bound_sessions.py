@@ -10,6 +10,7 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from tests.app.commands.test_ways_around import message
 from tests.surfaces.doors import Answer, OnTheCommandLine, OverMcp, Refusal, mcp_session
 
 CHART = {"schemaVersion": 1, "agents": [{"id": "ada"}, {"id": "bob"}, {"id": "rev", "roles": ["reviewer"]}]}
@@ -43,11 +44,94 @@ def test_a_session_that_nobody_named_is_whoever_it_first_says_it_is(fabric: Fabr
         assert _code(mcp.ask("complete", task_id=first)) == "yes"
         for operation, given in (("approve", {"actor": "rev"}), ("complete", {"actor": "pm"}), ("approve", {})):
             answer = mcp.ask(operation, task_id=first, **given)
-            assert _code(answer) == ("actor_mismatch" if given else "self_approval")
+            assert _code(answer) == ("actor_mismatch" if given else "not_allowed")
         assert _code(mcp.ask("claim", task_id=second, agent="bob")) == "actor_mismatch"
     completed = next(event for event in fabric.events(task_id=first) if event.type == "task.completed")
     assert (completed.actor, completed.called_by) == ("ada", None)
     assert fabric.get(first).status == "review"
+
+
+def _in_review(fabric: Fabric) -> str:
+    task_id = fabric.create("Reviewed").task_id
+    fabric.claim(task_id, agent="bob")
+    fabric.complete(task_id, agent="bob")
+    return task_id
+
+
+@pytest.mark.parametrize("name", ["pm", "rev"])
+def test_an_unproven_session_does_not_have_the_name_of_a_maintainer_or_a_reviewer(fabric: Fabric, name: str) -> None:
+    task_id, free = _in_review(fabric), fabric.create("Free").task_id
+    with mcp_session(_root(fabric), tools="all", actor="") as (portal, client):
+        mcp = OverMcp(_root(fabric), fabric, portal, client)
+        text = message("status.update", task_id, name, agentId=name, status="done")
+        for operation, given in (
+            ("approve", {"task_id": task_id, "actor": name}),
+            ("complete", {"task_id": task_id, "actor": name}),
+            ("update", {"task_id": task_id, "actor": name, "status": "done"}),
+            ("claim", {"task_id": free, "agent": name}),
+            ("send", {"messages": [text], "actor": name}),
+            ("sync", {"accept": task_id, "actor": name}),
+        ):
+            answer = mcp.ask(operation, **given)
+            assert isinstance(answer, Refusal), operation
+            assert answer.code == "unauthenticated", operation
+            assert f"AOF_ACTOR={name}" in answer.hint
+            assert "aof token create" in answer.hint
+        assert _code(mcp.ask("claim", task_id=free, agent="ada")) == "yes", "a worker's name is enough for work"
+        assert _code(mcp.ask("approve", task_id=task_id)) == "not_allowed"
+        assert _code(mcp.ask("approve", task_id=task_id, actor=name)) == "actor_mismatch"
+        sent = mcp.ask("send", messages=[text])
+        assert isinstance(sent, Refusal) or sent["results"][0]["outcome"] == "rejected"
+        assert fabric.get(task_id).status == "review"
+    with mcp_session(_root(fabric), tools="all", actor=name) as (portal, client):
+        mcp = OverMcp(_root(fabric), fabric, portal, client)
+        assert _code(mcp.ask("approve", task_id=task_id)) == "yes", "who configured the client has said so"
+
+
+def test_an_unproven_session_takes_nothing_that_is_for_a_role(fabric: Fabric) -> None:
+    hops = {"name": "build", "hops": [{"id": "make", "role": "reviewer"}]}
+    templates = _root(fabric) / "workflows"
+    templates.mkdir(exist_ok=True)
+    (templates / "build.yaml").write_text(json.dumps(hops))
+    gated = fabric.create("Gated", workflow="build").task_id
+    routed = fabric.create("Routed", role="reviewer").task_id
+    with mcp_session(_root(fabric), tools="all", actor="") as (portal, client):
+        mcp = OverMcp(_root(fabric), fabric, portal, client)
+        for task_id in (gated, routed):
+            for operation, given in (("claim", {"agent": "ada"}), ("complete", {"actor": "ada"})):
+                answer = mcp.ask(operation, task_id=task_id, **given)
+                assert isinstance(answer, Refusal), operation
+                assert (answer.code, "AOF_ACTOR=ada" in answer.hint) == ("not_allowed", True)
+
+
+def test_a_session_that_never_says_a_name_is_no_maintainer_even_if_the_user_is_one(
+    fabric: Fabric, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USER", "pm")
+    theirs = fabric.create("Theirs", actor="ada").task_id
+    with mcp_session(_root(fabric), tools="all", actor="") as (portal, client):
+        mcp = OverMcp(_root(fabric), fabric, portal, client)
+        assert _code(mcp.ask("create", title="Own", brief="Do it.")) == "yes"
+        assert _code(mcp.ask("edit", task_id=theirs, metadata={"reviewRequired": False})) == "not_allowed"
+        assert _code(mcp.ask("cancel", task_id=theirs)) == "not_allowed"
+        assert _code(mcp.ask("sync", accept=theirs)) == "unauthenticated"
+        assert _code(mcp.ask("charter_init")) == "not_allowed"
+
+
+@pytest.mark.parametrize("given", [{}, {"actor": "pm"}, {"agent": "pm"}])
+def test_without_a_chart_too_only_a_proven_name_is_a_maintainers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+) -> None:
+    monkeypatch.setenv("USER", "pm")
+    root, _ = init_data_dir(tmp_path / ".aof", actor="pm")
+    with open_fabric(root, actor="pm") as fabric:
+        with mcp_session(_root(fabric), tools="all", actor="") as (portal, client):
+            mcp = OverMcp(_root(fabric), fabric, portal, client)
+            assert _code(mcp.ask("charter_init", **given)) == "not_allowed"
+            assert _code(mcp.ask("worklog_now", text="the release", line="focus", **given)) == "not_allowed"
+            assert _code(mcp.ask("mail_send", to="maintainer", subject="Question")) == "yes", "mail still finds them"
+        with mcp_session(_root(fabric), tools="all", actor="pm") as (portal, client):
+            assert _code(OverMcp(_root(fabric), fabric, portal, client).ask("charter_init")) == "yes"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +19,7 @@ from aof.app.operations.catalogue import BY_TOOL
 from aof.core.model.lifecycle import STATUSES
 from tests.support.requirements import requirement
 from tests.surfaces.conftest import Doors
-from tests.surfaces.doors import OverHttp, OverMcp, mcp_session, of_tool
+from tests.surfaces.doors import OverHttp, OverMcp, environment, mcp_session, of_tool
 
 PRIORITIES = {"low", "normal", "high", "critical"}
 TEXT = {"type": "string"}
@@ -138,6 +140,17 @@ def test_tools_that_carry_work_have_the_parameters_of_the_reference(mcp: OverMcp
     assert mcp.elsewhere.get(made["taskId"]).priority == "normal"
 
 
+def test_a_task_that_is_dispatched_without_review_is_done_with_its_completion(
+    mcp: OverMcp, listed: dict[str, Tool]
+) -> None:
+    assert _parameters(listed["aof_dispatch"])["review"] == {"type": "boolean"}
+    made = mcp.call("aof_dispatch", {"title": "No second look", "brief": "This.", "review": False})
+    assert isinstance(made, dict), made
+    task = {"taskId": made["taskId"]}
+    assert isinstance(mcp.call("aof_task_claim", task), dict)
+    assert mcp.call("aof_task_complete", task | {"summary": "Done."}) == task | {"status": "done"}
+
+
 @requirement(
     "tools.cancel.params-and-result",
     "tools.dep-add.params-and-result",
@@ -209,3 +222,40 @@ def _made(mcp: OverMcp) -> str:
     made = mcp.call("aof_dispatch", {"title": "Do it", "brief": "All of it."})
     assert isinstance(made, dict)
     return str(made["taskId"])
+
+
+def test_a_client_that_did_not_wait_for_the_answer_what_we_speak_falls_back_to_the_handshake(doors: Doors) -> None:
+    root = doors["mcp"].root
+    envelope = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "hasty", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "hasty", "version": "1"}}
+    call = {"name": "aof_status", "arguments": {"compact": True}}
+    asked: list[dict[str, Any]] = [
+        {"id": 1, "method": "server/discover", "params": {"_meta": envelope}},
+        {"id": 2, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        {"id": 3, "method": "tools/call", "params": call},
+    ]
+    with subprocess.Popen(
+        [sys.executable, "-m", "aof", "mcp"],
+        env=environment(root),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for one in asked:
+            server.stdin.write(json.dumps({"jsonrpc": "2.0"} | one) + "\n")
+        said: dict[int, Any] = {}
+        while 3 not in said:
+            answer = json.loads(server.stdout.readline())
+            said[answer["id"]] = answer
+        server.stdin.close()
+        assert server.wait(timeout=60) == 0
+    assert said[2]["result"]["protocolVersion"] == "2025-11-25"
+    assert said[3]["result"]["structuredContent"]["tasks"] is not None

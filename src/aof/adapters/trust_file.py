@@ -15,8 +15,8 @@ from contextlib import suppress
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.hashing import hexdigest
-from aof._support.typed import prepare_type
 from aof.core.errors.storage import SettingsUnusable, StorageFailed
 from aof.ports.trust import CommandLine
 
@@ -109,7 +109,7 @@ class TrustFile:
             ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
             if not ours or found.st_mode & _WRITABLE_BY_OTHERS or found.st_size > _MOST:
                 return frozenset()
-            held = msgspec.json.decode(_whole(fd), type=prepare_type(_File))
+            held = nesting.decode(_whole(fd), _File)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError):
             return frozenset()
         finally:

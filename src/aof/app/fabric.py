@@ -201,7 +201,7 @@ class Services:
     @cached_property
     def maintenance(self) -> maintenance.MaintenanceService:
         """Sync and doctor."""
-        return maintenance.MaintenanceService(self.environment)
+        return maintenance.MaintenanceService(self.environment, self.authentication)
 
 
 @checked

@@ -2061,9 +2061,13 @@ class Facade:
         """Verify the log's chain of hashes; with `limit`, at most so many events beyond what was verified before."""
         return self.services.maintenance.verify(limit=limit)
 
-    def sync(self, *, say: Say = silent) -> Synced:
-        """Take in everything that people did to the files."""
-        return self.services.maintenance.sync(say=say)
+    def sync(self, *, accept: str | None = None, refuse: str | None = None, say: Say = silent) -> Synced:
+        """Take in everything that people did to the files.
+
+        Or, as a maintainer, `accept` the edit of one task that waits, or `refuse` it: the log's version is restored,
+        and the edited file is kept beside it.
+        """
+        return self.services.maintenance.sync(accept=accept, refuse=refuse, say=say)
 
     def merge(self, *, dry_run: bool = False) -> MergedHistories:
         """Merge the histories that several clones wrote; `dry_run` only reports what would be merged."""

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from aof.ports.trust import CommandLine, Trust
 
 
+_CHOICE = "aof-data-dir"  # in the git directory of a repository: what `aof init` has chosen for all of its worktrees
+
+
 def open_fabric(
     data_dir: str | os.PathLike[str] | None = None,
     *,
@@ -198,6 +201,7 @@ def serve(
     fabric: Fabric,
     *,
     once: bool = False,
+    watches: bool = False,
     log_json: bool = False,
     http: int | None = None,
     ready: Callable[[tuple[str, ...]], TextIO] | None = None,
@@ -205,13 +209,14 @@ def serve(
 ) -> int:
     """Run the service on an open fabric until it is told to stop; returns the exit code.
 
+    One that only `watches` serves the page and does nothing by itself.
     With `http` on that port, with `socket` on that Unix socket; `doors` are the other fields of `serving.Doors`.
     `ready` is called with the addresses once they are served, and tells where the service says what it does.
     """
     lazy_imports.settle()
     store = writable(fabric.store)
     root = store.paths.root
-    channels = bool(load_settings(root).notify.channels)
+    channels = not watches and bool(load_settings(root).notify.channels)
     if http is None and not doors and not channels:
         return daemon.Service(fabric, once=once, log_json=log_json).run()
     from aof._support.notices import Notices
@@ -230,7 +235,9 @@ def serve(
             if text := exposure.warning(where):
                 notices.put("warning", text)
         out = ready(addresses) if ready is not None else None
-        return daemon.Service(fabric, once=once, log_json=log_json, addresses=addresses, notices=notices, out=out).run()
+        return daemon.Service(
+            fabric, once=once, watches=watches, log_json=log_json, addresses=addresses, notices=notices, out=out
+        ).run()
 
 
 def init_data_dir(
@@ -255,45 +262,129 @@ def init_data_dir(
         if not os.path.lexists(settings):
             text = default_text(actor or default_actor(), _project(root), shared=shared == "group")
             disk.write_durable(settings, text.encode())
+    if path is None and "AOF_DATA_DIR" not in os.environ:
+        _choose(root)
     return root, fresh
 
 
 def plan_data_dir(path: str | os.PathLike[str] | None = None) -> tuple[str, bool]:
     """Where `init_data_dir` would make a data directory, and whether there is none yet."""
-    root = os.path.abspath(os.fspath(path) if path is not None else os.environ.get("AOF_DATA_DIR") or ".aof")
+    named = os.fspath(path) if path is not None else os.environ.get("AOF_DATA_DIR")
+    root = os.path.abspath(named or _planned(os.getcwd()) or ".aof")
     return root, not os.path.isdir(f"{root}/events")
+
+
+def _planned(folder: str) -> str | None:
+    """In a linked git worktree: what its repository has, else its own copy, else beside the main worktree."""
+    choice, git = _git(folder)
+    if git is None or not _is_linked(git):
+        return choice if choice is not None and os.path.isdir(f"{choice}/events") else None
+    common = os.path.dirname(os.path.dirname(git))
+    choice, main, own = _git(common, "")[0], _main_place(common), f"{folder}/.aof"
+    there = next((one for one in (choice, main, own) if one is not None and os.path.isdir(f"{one}/events")), None)
+    return there or main
 
 
 def find_data_dir(given: str | os.PathLike[str] | None = None, *, needs: str = "events") -> str:
     """Where the data directory is; raises NoDataDirectory."""
     named = os.fspath(given) if given is not None else os.environ.get("AOF_DATA_DIR")
     if named:
-        if os.path.isdir(f"{named}/{needs}"):
+        if _is_data_dir(named, needs):
             return os.path.abspath(named)
         if os.path.isdir(f"{named}/.aof/{needs}"):
             raise NoDataDirectory(f"{named} is not a data directory", f"did you mean '--data-dir {named}/.aof'?")
         raise NoDataDirectory(f"{named} is not a data directory", f"make one with 'aof --data-dir {named} init'")
     here = os.getcwd()
     while True:
-        main = _main_worktree(here)
-        for folder in (main, here) if main else (here,):
-            if os.path.isdir(f"{folder}/.aof/{needs}"):
-                return f"{folder}/.aof"
+        if (found := _in_folder(here, needs)) is not None:
+            return found
         above = os.path.dirname(here)
         if above == here:
             raise NoDataDirectory("there is no .aof directory here or above", "make one with 'aof init'")
         here = above
 
 
-def _main_worktree(folder: str) -> str | None:
-    """In a linked git worktree, the main one's folder."""
-    with suppress(OSError), open(f"{folder}/.git", encoding="utf-8") as file:
-        text = file.read(4096)
-        if text.startswith("gitdir:"):
-            git = os.path.normpath(os.path.join(folder, text[7:].strip()))
-            if os.path.basename(os.path.dirname(git)) == "worktrees":
-                return os.path.dirname(os.path.dirname(os.path.dirname(git)))
-    return None
+def _is_data_dir(folder: str, needs: str) -> bool:
+    """Also where the log is gone, which the store tells."""
+    return os.path.isdir(f"{folder}/{needs}") or os.path.isdir(f"{folder}/tasks/ready")
+
+
+def _in_folder(folder: str, needs: str) -> str | None:
+    """The data directory of a folder; None where there is none.
+
+    Worktrees of a git repository share one, though git may give each its own files: two that went on with what lies
+    in themselves would have two histories.
+    """
+    own = f"{folder}/.aof"
+    there = _is_data_dir(own, needs)
+    choice, git = _git(folder)
+    below = folder
+    while there and git is None and choice is None and not os.path.isdir(f"{folder}/.git"):
+        above = os.path.dirname(folder)
+        if above == folder:
+            break
+        folder = above
+        choice, git = _git(folder)
+    linked = git is not None and _is_linked(git)
+    common = os.path.dirname(os.path.dirname(git)) if git is not None and linked else git
+    if common is not None:
+        choice = _git(common, "")[0]
+    if choice is not None and below == folder:
+        if _is_data_dir(choice, needs):
+            return choice
+        gone = f"the data directory of this git repository was {choice}, and it is not there"
+        raise NoDataDirectory(gone, "put it back, or run 'aof init' in the worktree that should have it")
+    if common is None or not linked:
+        return own if there else None
+    main = _main_place(common, os.path.relpath(below, folder))
+    if main is not None and _is_data_dir(main, needs):
+        return main
+    if not there:
+        return None
+    if below != folder:
+        hint = f"name the one that all of them use: 'aof --data-dir PATH …' or AOF_DATA_DIR; this one is {own}"
+    else:
+        hint = "run 'aof init' here to let all of them use this one"
+    raise NoDataDirectory(f"{own} is the copy of one git worktree, and the worktrees of {common} share none yet", hint)
+
+
+def _git(folder: str, name: str = ".git") -> tuple[str | None, str | None]:
+    """What `aof init` has chosen for the repository of a folder, or the git directory that a file there names.
+
+    One attempt to open a file answers both for nearly everybody: in the main worktree it is not there.
+    """
+    place = os.path.join(folder, name)
+    try:
+        with open(os.path.join(place, _CHOICE), encoding="utf-8") as file:
+            return os.path.normpath(os.path.join(place, file.read(4096).strip())), None
+    except NotADirectoryError:
+        with suppress(OSError, UnicodeDecodeError), open(place, encoding="utf-8") as file:
+            text = file.read(4096)
+            if text.startswith("gitdir:"):
+                return None, os.path.normpath(os.path.join(folder, text[7:].strip()))
+    except (OSError, UnicodeDecodeError):
+        pass
+    return None, None
+
+
+def _is_linked(git: str) -> bool:
+    """Whether it is the git directory of a linked worktree, and not of a submodule, say."""
+    return os.path.basename(os.path.dirname(git)) == "worktrees"
+
+
+def _main_place(common: str, below: str = ".") -> str | None:
+    """The data directory beside the repository that worktrees share; None where that folder is not only its own."""
+    above, name = os.path.split(common)
+    return os.path.normpath(f"{above}/{below}/.aof") if name in (".git", ".bare") else None
+
+
+def _choose(root: str) -> None:
+    """Let all worktrees of a repository use a data directory that lies in one of them, or in a bare one's."""
+    _, git = _git(os.path.dirname(root))
+    if git is not None and os.path.basename(root) == ".aof":
+        common = os.path.dirname(os.path.dirname(git)) if _is_linked(git) else git
+        with suppress(OSError), open(f"{common}/{_CHOICE}", "w", encoding="utf-8") as file:
+            file.write(f"{os.path.relpath(root, common)}\n")
 
 
 def default_actor(environment: Mapping[str, str] = os.environ) -> str:

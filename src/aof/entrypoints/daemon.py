@@ -2,7 +2,8 @@
 
 One thread, one selector. It sleeps until something happens: the log grows, a person changes a file, a worker speaks or
 ends, a signal comes, or a moment arrives that the plan has named. Then it ticks. Two of them on one data directory are
-safe, for every step is an ordinary command. Whatever a job or a handler raises is recorded and tried again later, and
+safe, for every step is an ordinary command. One that only watches does none of this: it lives as long as the page is
+served beside it. Whatever a job or a handler raises is recorded and tried again later, and
 everything else goes on. Must not know any rule about tasks.
 """
 
@@ -54,6 +55,7 @@ class Service:
         fabric: Fabric,
         *,
         once: bool = False,
+        watches: bool = False,
         log_json: bool = False,
         addresses: tuple[str, ...] = (),
         notices: Notices | None = None,
@@ -67,6 +69,7 @@ class Service:
         self._files = files
         self._clock = fabric.services.environment.clock
         self._once = once
+        self._watches = watches
         self._json = log_json
         self._addresses = addresses
         self._notices = notices
@@ -104,15 +107,16 @@ class Service:
         before = {number: signal.signal(number, self._signalled) for number in (signal.SIGTERM, signal.SIGINT)}
         waking = signal.set_wakeup_fd(asleep, warn_on_full_buffer=False)
         try:
-            self._observe()
-            self._do("scan")
-            self._tell("up", "", f"serving {self._files.root} as pid {os.getpid()}")
+            if not self._watches:
+                self._observe()
+                self._do("scan")
+            self._tell("up", "", f"serving {self._files.root} as pid {os.getpid()}{_ONLY if self._watches else ''}")
             for address in self._addresses:
                 self._tell("http", "", f"{address} (needs a token), board at {address}/board, MCP at {address}/mcp")
             if (notices := self._notices) is not None:
                 self._selector.register(notices.fd, selectors.EVENT_READ, lambda: notices.drain(self._tell))
             self._serve()
-            if self._files.log_end() != self._written:
+            if not self._watches and self._files.log_end() != self._written:
                 self._do("documents")
             self._tell("down", "", "stopped" if self._signals else "nothing is left to do")
             return 0 if self._signals < _HARD else 1
@@ -152,6 +156,9 @@ class Service:
         while True:
             if self._signals:
                 return self._shut_down()
+            if self._watches:
+                self._handle(_LOOK_ANYWAY)
+                continue
             for name, moment in _MOMENTS.items():
                 at = moment(self)
                 if at is not None and at <= self._clock.monotonic():
@@ -340,6 +347,7 @@ class Service:
 
 
 _HARD = 2
+_ONLY = "; only the page: 'aof up --http' also recovers what died and starts agents"
 _PEER_COMMAND = (sys.executable, "-P", "-m", "aof.entrypoints.peer")  # -P: no module of the project's is taken for one
 _JOBS: dict[str, Callable[[Service], None]] = {
     "scan": Service._scan,  # noqa: SLF001 - the table of this class

@@ -124,7 +124,7 @@ def make_http(
     """
     tiers = tiers_of(tools)
     try:
-        from aof.adapters.a2a.served.endpoint import CARD_PATH, PATHS, A2aOverHttp
+        from aof.adapters.a2a.served.endpoint import CARD_PATHS, PATHS, A2aOverHttp
         from aof.adapters.http.app import LOOPBACK, HttpSettings, make_app
         from aof.adapters.http.board.app import Board
         from aof.adapters.http.guard import CALLER
@@ -147,7 +147,7 @@ def make_http(
         valid_tokens=None if authenticate else lambda: tokens.valid_ids(known, clock.now()),
         tell=tell or log_it,
         version=__version__,
-        open_paths=(CARD_PATH,),
+        open_paths=tuple(CARD_PATHS),
     )
 
     def caller_of(request: Request) -> Caller:

@@ -23,6 +23,7 @@ NEVER: Final = "~"  # follows every moment
 class Query:
     """Which tasks to list. `runnable_at` keeps those in `waiting_in` whose recorded waits are all over at that moment.
 
+    `dependent` keeps of these the ones that depend on others.
     `open_hops` keeps gated tasks that run and have another hop to take, `open_handoffs` tasks with handoffs that
     something is still to come of, also when they are finished.
     `created`, `updated` and `due` keep what lies from the first moment on and before the second one; None is no limit.
@@ -51,6 +52,7 @@ class Query:
         runnable_at: str | None = None,
         waiting_in: str = "ready",
         busy_resources: tuple[str, ...] = (),
+        dependent: bool = False,
         open_hops: bool = False,
         open_handoffs: bool = False,
         archived: bool = False,
@@ -77,6 +79,7 @@ class Query:
         self.runnable_at = runnable_at
         self.waiting_in = waiting_in
         self.busy_resources = busy_resources
+        self.dependent = dependent
         self.open_hops = open_hops
         self.open_handoffs = open_handoffs
         self.archived = archived

@@ -25,11 +25,15 @@ class Problem(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Checkup(msgspec.Struct, frozen=True):
-    """What a store found wrong, the tasks with edits that have not been judged, and what could be better."""
+    """What a store found wrong, the tasks with edits that have not been judged, and what could be better.
+
+    `shared` are the running tasks of each resource that several of them occupy.
+    """
 
     problems: tuple[Problem, ...] = ()
     edited: tuple[str, ...] = ()
     advice: tuple[Problem, ...] = ()
+    shared: dict[str, tuple[str, ...]] = {}
 
 
 class WorkingCopy(Protocol):

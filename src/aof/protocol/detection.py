@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import prepare_type
+from aof._support import nesting
 from aof.core.errors.base import AofError, PayloadTooLarge
 from aof.core.errors.messages import InvalidEnvelope, InvalidJson
 
@@ -84,9 +84,9 @@ def _parsed(given: dict[Any, Any]) -> Detected:
         data = msgspec.json.encode(given)
         if len(data) > LARGEST:
             return Detected(_glanced(data), _too_large(len(data)))
-        return Detected(msgspec.json.decode(data, type=dict[str, Any]))
+        return Detected(nesting.decode(data, dict[str, Any]))
     except _UNREADABLE as error:
-        return Detected(problem=InvalidEnvelope(f"the message is not plain JSON: {error}", _HINT))
+        return Detected(problem=InvalidEnvelope(f"the message is not plain JSON: {nesting.reason(error)}", _HINT))
 
 
 def _prefixed(text: str) -> Detected:
@@ -94,7 +94,7 @@ def _prefixed(text: str) -> Detected:
         data = text.encode()
         if len(data) > LARGEST:
             return Detected(problem=_too_large(len(data)))
-        value = msgspec.json.decode(data)
+        value = nesting.decode(data, object)
     except _UNREADABLE as error:
         return Detected(problem=InvalidJson(f"what follows '{PREFIX}' is not JSON: {error}", _HINT))
     if not isinstance(value, dict):
@@ -115,7 +115,7 @@ def _bare(text: str) -> Detected | None:
         if len(data) > LARGEST:
             glance = _glanced(data)
             return Detected(glance, _too_large(len(data))) if glance.get("protocol") == PROTOCOL else None
-        value = msgspec.json.decode(data)
+        value = nesting.decode(data, object)
     except _UNREADABLE as error:
         problem = InvalidJson(f"the message is not JSON: {error}", _HINT)
         return Detected(problem=problem) if is_meant(text) else None
@@ -123,7 +123,7 @@ def _bare(text: str) -> Detected | None:
 
 
 def _glanced(data: bytes) -> dict[str, Any]:
-    found = msgspec.json.decode(data, type=prepare_type(_Glance))
+    found = nesting.decode(data, _Glance)
     return {name: getattr(found, name) for name in _Glance.__struct_fields__}
 
 

@@ -9,6 +9,7 @@ import json
 
 import msgspec
 
+from aof._support import nesting
 from aof.protocol.detection import LARGEST, MARK, PREFIX, is_meant
 
 _WIDEST = 4  # bytes of a character
@@ -56,7 +57,7 @@ def _parts(block: list[str]) -> list[str]:
 def _whole(text: str) -> list[object] | None:
     prefixed = text.startswith(PREFIX)
     try:
-        value = msgspec.json.decode(text[len(PREFIX) :] if prefixed else text)
+        value = nesting.decode(text[len(PREFIX) :] if prefixed else text, object)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     if prefixed:

@@ -11,7 +11,9 @@ import anyio
 import anyio.to_thread
 import httpx
 import pytest
+from a2a.compat.v0_3.types import AgentCard as OldCard
 from a2a.types import (
+    AgentCard,
     CancelTaskRequest,
     GetTaskRequest,
     ListTasksRequest,
@@ -21,6 +23,7 @@ from a2a.types import (
     TaskState,
 )
 from a2a.utils.errors import A2AError, InvalidParamsError, TaskNotCancelableError, TaskNotFoundError
+from google.protobuf import json_format
 
 from aof.adapters.a2a.served import inbox
 from aof.app.fabric import Fabric
@@ -227,13 +230,55 @@ def test_a_peer_of_revision_0_3_sends_gets_and_cancels(root: Path, fabric: Fabri
         assert made["status"]["state"] == "submitted"  # type: ignore[index]
         assert call("tasks/get", {"id": made["id"]})["id"] == made["id"]
         assert call("tasks/cancel", {"id": made["id"]})["status"]["state"] == "canceled"  # type: ignore[index]
-        assert http.get(f"{address}/.well-known/agent-card.json").json()["protocolVersion"].startswith("0.3")
+        card = OldCard.model_validate(http.get(f"{address}/.well-known/agent.json").json())
+        assert (card.protocol_version, card.preferred_transport) == ("0.3", "JSONRPC")
+        assert card.url == f"{address}/a2a/rpc"
+        assert card.security == [{"token": []}]
         assert fabric.get(str(made["id"])).title == "From an older peer"
+
+
+def test_the_card_of_revision_1_0_has_nothing_of_another_revision(root: Path) -> None:
+    with peers.served(root) as (address, _):
+        said = httpx.get(f"{address}/.well-known/agent-card.json").json()
+    card = json_format.ParseDict(said, AgentCard())  # which refuses what it does not know
+    assert json_format.MessageToDict(card) == said
+    assert {one.protocol_version for one in card.supported_interfaces} == {"1.0"}
+
+
+@pytest.mark.parametrize("name", ["agent-card.json", "agent.json"])
+def test_a_peer_may_keep_the_card_and_learns_that_it_has_changed(root: Path, fabric: Fabric, name: str) -> None:
+    with peers.served(root) as (address, _), httpx.Client(base_url=f"{address}/.well-known/") as http:
+        first = http.get(name)
+        assert "max-age=" in first.headers["cache-control"]
+        tag, since = first.headers["etag"], first.headers["last-modified"]
+        for known in ({"If-None-Match": tag}, {"If-None-Match": f'"x", W/{tag}'}, {"If-Modified-Since": since}):
+            again = http.get(name, headers=known)
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+        for other in ({"If-None-Match": '"x"', "If-Modified-Since": since}, {"If-Modified-Since": "yesterday"}):
+            assert http.get(name, headers=other).status_code == 200
+        (root / "org").mkdir(exist_ok=True)
+        (root / "org" / "org-chart.yaml").write_text(
+            "schemaVersion: 1\nagents: [{id: ada, name: Ada, team: eng, capabilities: [python]}]\nteams: [{id: eng}]\n"
+        )
+        changed = http.get(name, headers={"If-None-Match": tag})
+    assert changed.status_code == 200
+    assert changed.headers["etag"] != tag
+    assert [skill["id"] for skill in changed.json()["skills"]] == ["task", "python"]
+
+
+def test_a_peer_that_ends_the_address_with_a_slash_is_answered(root: Path) -> None:
+    with peers.served(root) as (address, token):
+        headers = {"Authorization": f"Bearer {token}", "A2A-Version": "1.0"}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
+        said = [httpx.post(f"{address}/a2a/rpc{end}", json=asked, headers=headers).json() for end in ("", "/")]
+        assert said[0] == said[1]
+        assert said[0]["result"]["totalSize"] == 0
 
 
 def test_without_a_token_only_the_card_is_shown(root: Path) -> None:
     with peers.served(root) as (address, _):
-        assert httpx.get(f"{address}/.well-known/agent-card.json").status_code == 200
+        for card in ("agent-card.json", "agent.json"):
+            assert httpx.get(f"{address}/.well-known/{card}").status_code == 200
         assert httpx.get(f"{address}/a2a/tasks", headers={"A2A-Version": "1.0"}).status_code == 401
         assert httpx.post(f"{address}/a2a/rpc", json={}).status_code == 401
 

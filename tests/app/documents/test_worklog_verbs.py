@@ -52,6 +52,8 @@ def test_a_warning_leaves_the_exit_code_alone(aof: Aof, room: Room) -> None:
 def test_a_second_pinned_block_is_named(aof: Aof, room: Room) -> None:
     aof("worklog", "decide", "--owner", "ada", "use it")
     path = room.root / "WORKLOG.md"
-    path.write_text(path.read_text() + "\nNow Working (ada): one thing\nNow Working (ada): another\n")
+    path.write_text(
+        path.read_text() + "\n### bob: Status\n\nNow Working (ada): one thing\nNow Working (ada): another\n"
+    )
     found = aof("worklog", "check").data["problems"]
     assert [problem["code"] for problem in found].count("status_line_misplaced") == 2

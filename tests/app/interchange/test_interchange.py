@@ -17,8 +17,10 @@ from aof.core.errors.base import AofError, InvalidInput, PayloadTooLarge
 from aof.core.errors.tasks import DependencyCycle
 from aof.core.evolve.comments import TaskComment, comments_of
 from aof.core.validation import limits
+from aof.documents.interchange.github import EXPORT
 from aof.testing import memory_fabric
 from tests.support.command_line import Aof
+from tests.support.repository import ROOT
 from tests.support.room import Room
 from tests.support.team import chart_of
 
@@ -367,7 +369,11 @@ def test_acceptance_criteria_lose_their_bullets_and_not_their_letters(fabric: Fa
     assert first == ("xylophone works", "x-ray works", "-v is quiet", "plain", "y" * 256)
     assert len(second) == 50
     told = [(one.source, one.detail) for one in report.not_mapped]
-    assert told == [("a", "criteria cut to 256 characters"), ("b", "only the first 50 of 60")]
+    assert told == [
+        ("a", "ticked there: 1"),
+        ("a", "criteria cut to 256 characters"),
+        ("b", "only the first 50 of 60"),
+    ]
 
 
 def test_a_long_empty_issue_is_read_at_once(fabric: Fabric) -> None:
@@ -475,3 +481,172 @@ def test_any_json_is_imported_or_refused_and_never_a_crash(rows: list[dict[str, 
         assert fabric.status(compact=True).total == 0
     else:
         assert report.created + report.existing + report.refused == len(report.items)
+
+
+GH = {
+    "number": 7,
+    "title": "Crash",
+    "body": "It crashes.",
+    "state": "CLOSED",
+    "stateReason": "DUPLICATE",
+    "labels": [{"id": "LA_1", "name": "bug", "description": "label's words", "color": "d73a4a"}],
+    "assignees": [{"id": "MDQ", "login": "ada", "name": "Ada L."}, {"id": "MDQ", "login": "second"}],
+    "milestone": {"number": 1, "title": "Release 1.2", "description": "stone's words", "dueOn": "2026-03-01T00:00:00Z"},
+    "author": {"id": "MDQ", "is_bot": False, "login": "reporter", "name": "Rhea"},
+    "url": "https://github.com/acme/app/issues/7",
+    "createdAt": "2026-01-01T00:00:00Z",
+    "updatedAt": "2026-01-03T00:00:00Z",
+    "closedAt": "2026-01-02T00:00:00Z",
+    "closed": True,
+    "isPinned": True,
+    "projectItems": [{"title": "Roadmap", "status": {"name": "Todo"}}],
+    "comments": [
+        {"author": {"login": "bob"}, "body": "Me too.", "createdAt": "2026-01-01", "authorAssociation": "MEMBER"}
+    ],
+}
+REST = {
+    "number": 8,
+    "title": "Log",
+    "body": "Words.",
+    "state": "closed",
+    "state_reason": "completed",
+    "html_url": "https://github.com/acme/app/issues/8",
+    "url": "https://api.github.com/repos/acme/app/issues/8",
+    "user": {"login": "reporter", "type": "User", "avatar_url": "https://x"},
+    "closed_by": {"login": "closer"},
+    "author_association": "CONTRIBUTOR",
+    "active_lock_reason": "spam",
+    "locked": True,
+    "milestone": {"title": "Release 1.2", "due_on": "2026-03-01T00:00:00Z", "open_issues": 4},
+    "comments": 3,
+    "type": {"name": "Incident"},
+    "reactions": {"url": "https://x", "total_count": 0, "+1": 0},
+    "created_at": "2026-01-01T00:00:00Z",
+    "updated_at": "2026-01-03T00:00:00Z",
+    "closed_at": "2026-01-02T00:00:00Z",
+}
+BEAD = {
+    "id": "bd-1",
+    "title": "Login",
+    "status": "pinned",
+    "priority": 4,
+    "issue_type": "epic",
+    "estimated_minutes": 30,
+    "assignee": "Not A Name!",
+    "close_reason": "long " * 200,
+    "acceptance_criteria": "- [x] works\n- [ ] is fast",
+    "dependencies": [{"issue_id": "bd-1", "depends_on_id": "bd-9", "type": "blocks", "created_by": "eve"}],
+    "comments": [
+        "only words",
+        {"author": "bob", "text": "Soon?", "created_at": "2026-01-01T00:00:00Z", "mood": "calm"},
+    ],
+}
+MASTER = {
+    "master": {
+        "metadata": {"description": "the list's words"},
+        "tasks": [
+            {
+                "id": 1,
+                "title": "Core",
+                "status": "in-progress",
+                "priority": "medium",
+                "complexity": 7,
+                "metadata": ["odd"],
+                "subtasks": ["no task", {"id": 2, "title": "Part", "subtasks": [{"id": 3, "title": "Part of a part"}]}],
+            }
+        ],
+    }
+}
+BACKLOG_TASK = """---
+id: task-1
+title: One
+status: In Progress
+ordinal: 4000
+subtasks: [task-1.1]
+milestone: m-1
+colour: red
+assignee: ["@ada", "@second"]
+---
+## Acceptance Criteria
+- [x] #1 works
+- [ ] #2 is fast
+"""
+
+
+KEPT_OR_REPORTED = {
+    "gh.json": (
+        json.dumps([GH]),
+        (
+            "Release 1.2, 2026-03-01T00, reporter, 2026-01-01T00, 2026-01-03T00, 2026-01-02T00, DUPLICATE, second,"
+            " Me too., Roadmap"
+        ),
+        (
+            "labels: description, assignees: name, milestone: description, author: name, comments: authorAssociation,"
+            " isPinned, projectItems"
+        ),
+    ),
+    "rest.json": (
+        json.dumps([REST]),
+        "Release 1.2, 2026-03-01T00, reporter, closer, completed, CONTRIBUTOR, spam, Incident, 2026-01-03T00",
+        "comments: 3 are not in the file, milestone: open_issues, locked, type",
+    ),
+    "issues.jsonl": (
+        json.dumps(BEAD),
+        "pinned, 4, epic, 30, Not A Name!, only words, Soon?",
+        (
+            "close_reason: cut, checkboxes: ticked there: 1, dependencies: created_by, dependencies: bd-9,"
+            " comments: mood, estimated_minutes"
+        ),
+    ),
+    "tasks.json": (
+        json.dumps(MASTER),
+        "in-progress, medium, 7, odd",
+        "file: metadata, subtasks: no task, complexity",
+    ),
+    "tasks/task-1.md": (
+        BACKLOG_TASK,
+        "in-progress, 4000, task-1.1, m-1, red, second",
+        "checkboxes: ticked there: 1 of 2, colour, assignee",
+    ),
+    "tasks.csv": (
+        "id,title,Colour,state,priority,createdAt\n1,One,red,doing,urgent,2026-01-01,beyond\n",
+        "red, doing, urgent, 2026-01-01",
+        "Colour, columns: 7",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    list(zip(("github", "github", "beads", "taskmaster", "backlog", "csv"), KEPT_OR_REPORTED, strict=True)),
+)
+def test_what_has_no_place_here_is_kept_or_reported(fabric: Fabric, source: str, name: str) -> None:
+    text, kept, reported = KEPT_OR_REPORTED[name]
+    report = fabric.import_tasks(source, files=[{"name": name, "text": text}])
+    assert not report.refused
+    tasks = [fabric.get(str(one.task_id)) for one in report.items]
+    there = "\n".join(f"{task.body}\n{json.dumps(task.metadata)}" for task in tasks)
+    assert [one for one in kept.split(", ") if one not in there] == []
+    told = [f"{one.field}: {one.detail}" for one in report.not_mapped]
+    for one in reported.split(", "):
+        field, _, detail = one.partition(": ")
+        assert any(line.startswith(f"{field}: ") and detail in line for line in told), (one, told)
+
+
+def test_the_largest_of_what_is_too_much_to_keep_is_left_out_and_named(fabric: Fabric) -> None:
+    rest = {f"field{number}": "x" * 900 for number in range(6)}
+    issue = {"id": "bd-1", "title": "One", "created_at": "2026-01-01T00:00:00Z", **rest}
+    report = fabric.import_tasks("beads", files=[{"name": "issues.jsonl", "text": json.dumps(issue)}])
+    (task_id,) = _ids(report).values()
+    source = fabric.get(task_id).metadata["source"]
+    assert source["created_at"] == "2026-01-01T00:00:00Z"
+    left = {one.field for one in report.not_mapped if one.detail.endswith("not kept")}
+    assert left == rest.keys() - source.keys()
+    assert 0 < len(left) < len(rest)
+
+
+def test_the_export_that_the_refusal_and_the_page_name_has_dates_people_and_milestone() -> None:
+    page = (ROOT / "docs/howto/move-from-other-tools.md").read_text("utf-8")
+    assert EXPORT in page
+    for name in ("createdAt", "updatedAt", "closedAt", "milestone", "author", "comments"):
+        assert name in EXPORT.split(" ")[-1].split(",")

@@ -166,4 +166,10 @@ def test_a_token_file_that_others_can_reach_is_not_used_nor_made_valid(root: str
         fabric.doctor(fix=True)
     assert path.stat().st_mode & 0o777 == mode
     path.chmod(0o600)
-    assert tokens.recognise(serve.tokens_of(root), made.token, NOW) is not None
+    known = serve.tokens_of(root)
+    assert tokens.recognise(known, made.token, NOW) is not None
+    path.chmod(mode)
+    with pytest.raises(InvalidInput, match="others can reach it"):
+        tokens.recognise(known, made.token, NOW)
+    path.chmod(0o600)
+    assert tokens.recognise(known, made.token, NOW) is not None, "it is as it was"

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from aof.adapters.cli.main import main
 from aof.app.fabric import Fabric
 from aof.app.portable import schemas
 from aof.core.errors.base import AofError
@@ -84,6 +85,42 @@ def test_an_empty_a_small_and_a_broken_directory_keep_the_contract(room: Room, c
     assert {task["status"] for task in broken["tasks"][:3]} <= {"unknown", "stale"}
 
 
+@requirement("task.snapshot.attempts")
+def test_active_and_recent_attempts_are_read_without_their_tasks(room: Room, camera: Camera, fabric: Fabric) -> None:
+    task_id, other = room.task(review=False), room.task()
+    first = fabric.claim(task_id, agent="ada").run_id
+    fabric.progress(task_id, run=first, text="half of it")
+    fabric.complete(task_id, run=first, summary="All of it.", deliverables=["outputs/report.md"])
+    second = fabric.claim(other, agent="bob").run_id
+    running, done = camera.view()["attempts"]
+    assert (running["taskId"], running["runId"], running["nativeStatus"]) == (other, second, "running")
+    assert (done["taskId"], done["runId"], done["status"]) == (task_id, first, "completed")
+    assert {ref["kind"] for ref in done["outputRefs"]} == {"result", "artifact"}
+    assert [ref["kind"] for ref in done["checkpointRefs"]] == ["sequence"]
+
+
+@pytest.mark.parametrize(("hold", "cause"), [("pause", "paused"), ("block", "blocked"), ("cancel", "cancelled")])
+def test_a_run_that_a_person_ends_did_not_fail(room: Room, camera: Camera, hold: str, cause: str) -> None:
+    fabric, task_id = room.fabric, room.task()
+    fabric.claim(task_id, agent="ada")
+    getattr(fabric, hold)(task_id, reason="lunch")
+    (attempt,) = camera.task(task_id)["attempts"]
+    assert attempt["lastError"]["cause"] == cause
+    (shown,) = fabric.show(task_id)["attempts"]
+    assert shown["error"]["cause"] == cause
+    (event,) = [one for one in room.events() if one.type == "task.attempt.failed"]
+    assert event.payload["error"]["cause"] == cause
+
+
+def test_a_person_reads_that_a_run_was_paused(room: Room, aof: Aof, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    task_id = room.task("in-progress")
+    assert aof("pause", task_id, "--reason", "lunch").code == 0
+    assert main(["show", task_id]) == 0
+    assert b"ada paused, ended" in capsysbinary.readouterr().out
+    assert main(["log", task_id, "--type", "attempt.failed"]) == 0
+    assert b"paused" in capsysbinary.readouterr().out
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
@@ -151,6 +188,10 @@ def test_every_count_is_what_one_counts_in_the_tasks(steps: list[tuple[str, int]
     assert [one["endedAt"] for one in recent] == sorted((one["endedAt"] for one in recent), reverse=True)
     assert len(recent) == min(len(over), 10)
     assert {one["taskId"] for one in recent} <= {task["taskId"] for task in over}
+    every = [{"taskId": task["taskId"]} | one for task in tasks for one in task["attempts"]]
+    running = [one for one in every if one["nativeStatus"] == "running"]
+    ended = sorted((one for one in every if "endedAt" in one), key=lambda one: (one["endedAt"], one["runId"]))
+    assert view["attempts"] == [*running, *ended[:-11:-1]]
 
 
 @settings(max_examples=25, deadline=None)

@@ -314,8 +314,21 @@ def test_a_draft_is_left_alone_until_it_is_none(room: Room, fabric: Fabric) -> N
     assert [(one.task_id, one.reason) for one in ticked.left] == [(draft, "it is a draft")]
     assert room.normalized(draft) == "draft"
     fabric.edit(draft, metadata={"draft": None})
-    assert actions(fabric) == [("promote", draft)]
+    assert actions(fabric) == [], "a person makes it ready"
+    fabric.update(draft, status="ready")
     assert fabric.get(draft).status == "ready"
+
+
+def test_a_task_in_the_backlog_stays_there_unless_the_settings_promote_everything(clock: FakeClock) -> None:
+    for promote in (False, True):
+        policy = Policy(scheduling=SchedulingPolicy(promote=promote))
+        fabric = memory_fabric(clock=clock, policy=policy)
+        kept = fabric.create("Someday", backlog=True).task_id
+        dragged = fabric.create("Not now").task_id
+        fabric.update(dragged, status="backlog")
+        fabric.tick()
+        statuses = {fabric.get(kept).status, fabric.get(dragged).status}
+        assert statuses == ({"ready"} if promote else {"backlog"})
 
 
 def test_backlog_is_promoted_when_what_it_waits_for_is_done(room: Room, fabric: Fabric) -> None:
@@ -331,7 +344,9 @@ def test_backlog_is_promoted_when_what_it_waits_for_is_done(room: Room, fabric: 
 
 
 def test_a_promotion_that_has_become_wrong_is_not_carried_out(room: Room, fabric: Fabric) -> None:
-    task_id = room.task("backlog")
+    blocker = fabric.create("First", review=False).task_id
+    task_id = fabric.create("Second", depends_on=[blocker], backlog=True).task_id
+    fabric.complete(blocker, agent="ada")
     tick = Tick(fabric.services.environment, fabric.services.dispatcher)
     snapshot = tick.snapshot(explain=True)
     fabric.edit(task_id, metadata={"draft": True})

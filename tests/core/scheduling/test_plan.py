@@ -267,16 +267,18 @@ class TestTheOtherRows:
         snapshot = Snapshot(running=(make(1, "in-progress"),), orphaned=frozenset({"RUN-2026-03-02-001-1"}))
         assert [one.action for one in plan(snapshot, CREW, POLICY, MONDAY).actions] == ["requeue"]
 
-    def test_backlog_is_promoted_once_it_waits_for_nothing_unless_it_is_a_draft(self) -> None:
-        free_one, draft = make(1, "backlog"), make(2, "backlog", metadata={"draft": True})
-        waits = make(3, "backlog", depends_on=(make(9).id,))
-        snapshot = Snapshot(backlog=(free_one, draft, waits), free=frozenset({free_one.id, draft.id}))
+    def test_only_what_was_put_into_the_backlog_to_wait_is_promoted_unless_the_settings_say_all(self) -> None:
+        kept, draft = make(1, "backlog"), make(2, "backlog", metadata={"draft": True})
+        waits = make(3, "backlog", depends_on=(make(9).id,), metadata={"waitForDependencies": True})
+        waited = make(4, "backlog", depends_on=(make(8).id,), metadata={"waitForDependencies": True})
+        snapshot = Snapshot(backlog=(kept, draft, waits, waited), free=frozenset({kept.id, draft.id, waited.id}))
         planned = plan(snapshot, CREW, POLICY, MONDAY)
-        assert chosen(planned) == [("promote", free_one.id, None)]
+        assert chosen(planned) == [("promote", waited.id, None)]
+        assert why(planned, kept) == "it stays in the backlog until somebody makes it ready"
         assert why(planned, draft) == "it is a draft"
-        by_hand = plan(snapshot, CREW, Policy(scheduling=SchedulingPolicy(promote=False)), MONDAY)
-        assert not by_hand.actions
-        assert why(by_hand, free_one) == "waits to be promoted by hand"
+        assert why(planned, waits) == f"waits for {make(9).id}"
+        everything = plan(snapshot, CREW, Policy(scheduling=SchedulingPolicy(promote=True)), MONDAY)
+        assert chosen(everything) == [("promote", kept.id, None), ("promote", waited.id, None)]
 
     def test_a_task_that_has_used_up_its_attempts_is_given_up(self) -> None:
         (action,) = plan(free(make(1, retry=Retry(failures=2, max_attempts=2))), CREW, POLICY, MONDAY).actions

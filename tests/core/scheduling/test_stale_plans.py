@@ -47,7 +47,27 @@ def test_what_waits_or_is_a_draft_is_not_promoted() -> None:
     world.act(c.Approve, first)
     world.act(c.Promote, waits, "aof", reason="its dependencies are done")
     assert world.path(waits) == ["ready"]
-    assert world.refuse(c.Promote, world.create(status="backlog"), "aof", reason="").code == "invalid"
+    kept = world.create(status="backlog", depends_on=[first])
+    world.act(c.Update, kept, status="ready")
+    world.act(c.Update, kept, status="backlog")
+    assert world.act(c.Promote, kept, "aof", reason="x").drafts == (), "a person has put it there"
+
+
+def test_a_task_that_was_blocked_in_the_backlog_still_waits_for_its_dependencies_there() -> None:
+    world = World()
+    first, second = world.create(), world.create()
+    waits = world.create(status="backlog", depends_on=[first, second])
+    world.act(c.CancelTask, first)
+    assert world.status(waits) == "blocked"
+    world.act(c.RemoveDependency, waits, blocker_id=first)
+    assert world.status(waits) == "backlog"
+    world.act(c.Complete, second, "ada")
+    world.act(c.Approve, second)
+    world.act(c.Promote, waits, "aof", reason="its dependencies are done")
+    assert world.status(waits) == "ready"
+    assert (
+        world.refuse(c.Promote, world.create(status="backlog", depends_on=[second]), "aof", reason="").code == "invalid"
+    )
 
 
 def test_an_alert_for_a_status_that_was_left_is_not_recorded() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -30,11 +31,16 @@ class Person:
 
     def enter(self) -> None:
         """Be in, by the session that a link has begun for all who come to this service."""
-        if self.served.cookies is None:
-            self.sign_in().close()
-            self.served.cookies = self.context.cookies()
+        if self.served.session is None:
+            page = self.sign_in()
+            self.served.session = self.context.cookies(), page.evaluate("({...localStorage})")
+            page.close()
         else:
-            self.context.add_cookies(self.served.cookies)
+            cookies, kept = self.served.session
+            self.context.add_cookies(cookies)
+            self.context.add_init_script(f"""
+                if (location.origin === {json.dumps(self.served.origin)})
+                  for (const one of {json.dumps([*kept.items()])}) localStorage.setItem(...one);""")
 
     def sign_in(self, **given: Any) -> Page:
         """Follow a fresh link."""

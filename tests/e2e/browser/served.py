@@ -34,12 +34,15 @@ ttl = 600
 
 
 class Served:
-    """`aof up --http` on one directory, and the doors to it. `cookies` are of the first who signed in."""
+    """`aof up --http` on one directory, and the doors to it.
+
+    `session` is of the first who signed in: the cookies, and what the page keeps.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.port = _free_port()
-        self.cookies: Any = None
+        self.session: tuple[Any, dict[str, str]] | None = None
         self._up: Up | None = None
 
     @property

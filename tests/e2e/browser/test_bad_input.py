@@ -127,7 +127,7 @@ def test_an_address_that_leads_nowhere_says_so_and_how_to_go_on(
     person: Person, page: Page, served: Served, path: str
 ) -> None:
     person.watch.forgive("status of 4")
-    if not served.cookies or path.startswith("/tasks/001"):
+    if served.session is None or path.startswith("/tasks/001"):
         scenes.waiting(served)
     page.goto(f"{served.origin}/board{path}")
     expect(page.locator(".problem")).to_be_visible()

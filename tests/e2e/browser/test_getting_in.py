@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -143,22 +144,23 @@ def test_revoking_the_token_ends_the_page_and_its_stream(alone: Served, visitor:
     assert page.request.get(f"{alone.origin}/board/live").status == 401
 
 
-def _csrf(page: Page) -> str:
-    return str(page.locator("body").get_attribute("data-csrf"))
+def _half(page: Page) -> str:
+    """The page's half of the session, as its own scripts read it."""
+    return str(page.evaluate("localStorage.getItem(document.documentElement.dataset.session)"))
 
 
-@pytest.mark.parametrize("given", [{}, {"csrf": ""}, {"csrf": "0" * 40}])
-def test_a_write_without_the_token_of_its_page_is_refused(
+@pytest.mark.parametrize("given", [{}, {"AOF-Page": ""}, {"AOF-Page": "0" * 22}])
+def test_a_write_without_the_pages_half_of_the_session_is_refused(
     person: Person, page: Page, served: Served, given: dict[str, str]
 ) -> None:
-    person.watch.forgive("status of 403")
+    person.watch.forgive("status of 401")
     task = scenes.waiting(served)
     person.open("/", page)
     where = f"{served.origin}/board/tasks/{task}/do/comment"
-    status, text = page.evaluate(_POST, [where, {"text": "forged", **given}, {}])
-    assert status == 403, text
-    assert "reload the page" in text
-    status, text = page.evaluate(_POST, [where, {"text": "real", "csrf": _csrf(page)}, {"HX-Request": "true"}])
+    status, text = page.evaluate(_POST, [where, {"text": "forged"}, given])
+    assert (status, text) == (401, "signed out")
+    real = {"HX-Request": "true", "AOF-Page": _half(page)}
+    status, text = page.evaluate(_POST, [where, {"text": "real"}, real])
     assert status == 200, text
     with served.fabric() as fabric:
         assert "forged" not in fabric.get(task).body
@@ -166,11 +168,13 @@ def test_a_write_without_the_token_of_its_page_is_refused(
 
 
 @contextmanager
-def _elsewhere(page_text: str) -> Iterator[str]:
-    """Somebody else's page, on another port of this machine."""
+def _elsewhere(page_text: str, seen: list[dict[str, str]] | None = None) -> Iterator[str]:
+    """Somebody else's page, on another port of this machine; `seen` gets the headers that the browser sends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if seen is not None:
+                seen.append({"path": self.path} | {name.lower(): value for name, value in self.headers.items()})
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.end_headers()
@@ -190,14 +194,14 @@ def _elsewhere(page_text: str) -> Iterator[str]:
         thread.join(5)
 
 
-def test_a_form_from_another_port_is_refused_even_with_the_right_token(
+def test_a_form_from_another_port_is_refused_even_with_the_pages_half_in_it(
     person: Person, page: Page, served: Served
 ) -> None:
     task = scenes.waiting(served)
     person.open("/", page)
     form = f"""<!doctype html><html lang=en><title>Elsewhere</title><main><h1>Elsewhere</h1>
       <form method=post action="{served.origin}/board/tasks/{task}/do/comment">
-      <input type=hidden name=text value=forged><input type=hidden name=csrf value="{_csrf(page)}">
+      <input type=hidden name=text value=forged><input type=hidden name=AOF-Page value="{_half(page)}">
       <button>Win</button></form></main></html>"""
     with _elsewhere(form) as address:
         tab = person.context.new_page()
@@ -226,3 +230,91 @@ def test_a_link_from_another_page_signs_nobody_in_before_they_say_so(served: Ser
         page.get_by_role("button", name="Open the board").click()
         page.wait_for_selector(LIVE)
         person.watch.requests[:] = [url for url in person.watch.requests if not url.startswith(to)]
+
+
+_ATTACK = """async ([origin, task, half]) => {
+  const told = [];
+  const tries = [
+    [`/board/tasks/${task}`, {}],
+    [`/board/tasks/${task}/do/approve`, {method: "POST", mode: "no-cors", body: new URLSearchParams({rev: "1"})}],
+    [`/board/tasks/${task}/do/approve`, {method: "POST", headers: {"AOF-Page": half, "HX-Request": "true"}}],
+    [`/board/live?after=0`, {headers: {"AOF-Page": half}}],
+  ];
+  for (const [path, more] of tries) {
+    try {
+      const answer = await fetch(origin + path, {credentials: "include", ...more});
+      told.push(answer.type === "opaque" ? "opaque" : await answer.text());
+    } catch { told.push("refused"); }
+  }
+  return [told, {...localStorage}, document.cookie];
+}"""
+
+
+def test_a_server_on_another_port_gets_the_cookie_and_can_do_nothing_with_it(
+    person: Person, page: Page, served: Served
+) -> None:
+    """A dev server that an agent has started: the person opens it in the browser that is signed in at the board."""
+    task = scenes.gate(served)
+    with served.fabric() as fabric:
+        before = fabric.get(task)
+    assert before.status == "review"
+    person.open("/", page)
+    half, seen = _half(page), list[dict[str, str]]()
+    with _elsewhere("<!doctype html><html lang=en><title>Dev</title><main><h1>Dev</h1></main>", seen) as address:
+        tab = person.context.new_page()
+        tab.goto(f"{address}board/tasks")
+        told, kept, readable = tab.evaluate(_ATTACK, [served.origin, task, half])
+        assert told == ["refused"] * 4
+        assert (kept, readable) == ({}, "")
+        tab.close()
+        person.watch.forgive("CORS policy", "ERR_FAILED", "ERR_BLOCKED_BY_RESPONSE", "status of 40[135]")
+        person.watch.requests[:] = [url for url in person.watch.requests if not url.startswith(address)]
+    (cookie,) = (one["cookie"] for one in seen if one["path"] == "/board/tasks")
+    assert cookie.startswith("aof_"), "ports are one host to a cookie: this is what makes the half necessary"
+    assert half not in str(seen)
+    browser = {"Cookie": cookie, "Origin": served.origin, "Sec-Fetch-Site": "same-origin", "Accept": "text/html"}
+    shown = httpx.get(f"{served.origin}/board/tasks/{task}", headers=browser)
+    assert (shown.status_code, before.title in shown.text) == (200, False)
+    for guess in ({}, {"AOF-Page": ""}, {"AOF-Page": "0" * len(half)}):
+        headers = browser | guess | {"Sec-Fetch-Mode": "cors", "HX-Request": "true"}
+        for path in (f"tasks/{task}", "tasks", "live", "verified", f"tasks/{task}/moves"):
+            assert httpx.get(f"{served.origin}/board/{path}", headers=headers).text == "signed out"
+        where = f"{served.origin}/board/tasks/{task}/do/approve"
+        approved = httpx.post(where, headers=headers, data={"rev": str(before.rev)})
+        assert (approved.status_code, approved.text) == (401, "signed out")
+    with served.fabric() as fabric:
+        assert fabric.get(task) == before
+
+
+def test_a_new_tab_a_reload_and_the_way_back_need_no_new_link(person: Person, page: Page, served: Served) -> None:
+    task = scenes.waiting(served, "Seen again")
+    person.open("/tasks", page)
+    page.reload()
+    page.wait_for_selector(LIVE)
+    link = page.get_by_role("link", name="Seen again").first
+    with person.context.expect_page() as opened:
+        link.click(modifiers=["ControlOrMeta"])
+    opened.value.wait_for_selector(LIVE)
+    expect(opened.value.get_by_role("heading", level=1)).to_contain_text("Seen again")
+    link.click()
+    page.wait_for_url(f"{served.origin}/board/tasks/{task}")
+    page.wait_for_selector(LIVE)
+    page.go_back()
+    page.wait_for_url(f"{served.origin}/board/tasks")
+    page.wait_for_selector(LIVE)
+    expect(page).to_have_title(re.compile("Lighthouse"))
+    expect(link).to_be_visible()
+
+
+def test_a_browser_with_the_cookie_alone_is_asked_to_sign_in_and_comes_back(served: Served, visitor: Visitor) -> None:
+    person, bare = visitor(served), visitor(served)
+    person.sign_in()
+    bare.watch.forgive("status of 401")
+    bare.context.add_cookies(person.context.cookies())  # type: ignore[arg-type]
+    page = bare.context.new_page()
+    page.goto(f"{served.origin}/board/activity")
+    page.wait_for_url(f"{served.origin}/board/login?next=%2Fboard%2Factivity")
+    page.get_by_label("Token").fill(serve.create_token(str(served.root), "pm", None, scope="lead").token)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{served.origin}/board/activity")
+    page.wait_for_selector(LIVE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import tarfile
 from pathlib import Path
 
 import msgspec
@@ -11,12 +12,15 @@ import pytest
 
 from aof.config import load_settings
 from aof.core.errors.base import AofError
+from aof.core.model.times import millis
 from aof.entrypoints.bootstrap import open_fabric
 from aof.entrypoints.upkeep import diagnose
 from tests.data.make_format_1 import shown
+from tests.data.make_formats import SAMPLES as FORMATS
 from tests.support.desk import Desk, contents
-from tests.support.invariants import check_invariants
+from tests.support.invariants import SAME_BOOT, check_invariants
 from tests.support.repository import ROOT
+from tests.support.same_place import settle
 from tests.support.verified import verify
 
 SAMPLES = ROOT / "tests/data"
@@ -65,6 +69,58 @@ def test_data_of_format_1_goes_on(desk: Desk) -> None:
     assert "priority: low   # some day\nsprint:\n  - 7   # or 8\n" in desk.file("TASK-2026-03-02-003").read_text()
     assert not laid_out.exists()
     check_invariants(desk.root, edited=True)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_directory_of_each_released_format_goes_on_where_it_was_made(
+    name: str, tmp_path: Path, *, restarted: bool
+) -> None:
+    with tarfile.open(SAMPLES / f"formats/{name}.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    root = tmp_path / ".aof"
+    settle(root, None if restarted else SAME_BOOT)
+    day = min(root.glob("events/*.jsonl")).name[: len("2026-03-02")]
+    version, files = (
+        (root / "aof.toml").read_text().split("schemaVersion = ")[1][0],
+        len(list(root.glob("events/*.js*"))),
+    )
+    desk = Desk(root)
+    desk.clock.time = millis(f"{day}T23:00:00.000Z")
+    states = {row.title: row.status for row in desk.fabric.list().tasks}
+    made = {"Made in work": "ready", "Made in other": "ready"} if name == "merged" else {}
+    assert states == made | {
+        "In review": "review", "Waits for the first": "ready", "Running": "in-progress", "Ready": "ready"
+    }  # fmt: skip
+    assert desk.fabric.show(f"TASK-{day}-001")["body"].startswith("Look at it.")
+    new = desk.create("Made by the new version")
+    assert new == f"TASK-{day}-{6 if made else 5:03d}"
+    ready = f"TASK-{day}-004"
+    run = desk.fabric.claim(ready, agent="ada").run_id
+    assert desk.fabric.complete(ready, run=run, agent="ada", summary="done").status == "done"
+    assert desk.fabric.approve(f"TASK-{day}-001", actor="carol").status == "done"
+    told = desk.fabric.doctor()
+    assert told.ok, told.problems
+    assert _schema(root) == version
+    assert len(list(root.glob("events/*.js*"))) == files + bool(made)  # after a merge each clone begins a lane
+    if name not in ("first", "stamped"):
+        assert desk.fabric.worklog_check().ok
+        assert "Use JSONL" in (root / "WORKLOG.md").read_text()
+        assert desk.fabric.mail_inbox(agent="bob").unread == 1
+    check_invariants(root, edited=True)
+
+
+def _schema(root: Path) -> str:
+    return (root / "aof.toml").read_text().split("schemaVersion = ")[1][0]
+
+
+def test_a_clone_of_a_directory_of_the_first_version_is_another_clone(tmp_path: Path) -> None:
+    with tarfile.open(SAMPLES / "formats/first.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    shutil.rmtree(tmp_path / ".aof/locks")  # as git brings it
+    desk = Desk(tmp_path / ".aof")
+    assert int(desk.create().rpartition("-")[2]) > 1_000
+    assert "schemaVersion = 2" in (tmp_path / ".aof/aof.toml").read_text()
 
 
 @pytest.mark.parametrize("text", ["schemaVersion = 3\n", "schemaVersion = 12\nnewSetting = true\n"])

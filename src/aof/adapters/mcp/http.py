@@ -17,12 +17,14 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
+from aof._support import nesting
 from aof.adapters.mcp.features.reports import asks_for_reports
 from aof.adapters.mcp.presence import SESSION_HEADER, Presence
 from aof.adapters.mcp.server import make_server
 from aof.adapters.mcp.sessions import CallerOf, Hub
 from aof.app.async_bridge import Follower
 from aof.app.operations.call import Caller
+from aof.core.errors.base import InvalidInput
 
 _NO_SESSION = 404
 _ASKS: ContextVar[bool] = ContextVar("asks for reports", default=False)
@@ -145,7 +147,12 @@ class _Manager(StreamableHTTPSessionManager):
             read.append(message)
             size += len(message.get("body", b""))
             more = message.get("more_body", False)
-        asks = asks_for_reports(b"".join(message.get("body", b"") for message in read))
+        body = b"".join(message.get("body", b"") for message in read)
+        try:
+            nesting.refuse_nesting(body)
+        except nesting.NestedTooDeeply as error:
+            raise InvalidInput(f"the message is {error}", "keep deep structures in a file of the task") from None
+        asks = asks_for_reports(body)
         _ASKS.set(asks)
         transport = self._server_instances.get(session) if session is not None else None
         if asks and transport is not None:

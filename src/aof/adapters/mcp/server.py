@@ -148,7 +148,7 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:_NAME]}; {hint}", {"hint": hint})
         reader = HintReader(tiers=hub.tiers)
         given = dict(params.arguments or {})
-        wait = given.pop(WAIT, False) if can_wait(operation) else False
+        wait = given.pop(WAIT, None) if can_wait(operation) else None
         try:
             caller, session = session_of(hub, ctx, alone)
             reader = reader_of(caller, hub.tiers_of(caller))

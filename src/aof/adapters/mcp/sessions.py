@@ -171,7 +171,10 @@ class Session:
         self._kept.discard(run)
 
     def speaker(self, operation: Operation, params: Params, caller: Caller) -> Caller:
-        """Who a call of this session comes from: where callers are bound, its first name is its name for good."""
+        """Who a call of this session comes from: where callers are bound, its first name is its name for good.
+
+        That name is not proven, so it cannot be one that others trust: a reviewer's, a lead's or a maintainer's.
+        """
         if caller.default and operation.effect != "read" and self._hub.fabric.binds_callers:
             caller = self._named(operation, params, caller)
         self._begin_turn(operation, caller)
@@ -188,11 +191,15 @@ class Session:
     def _named(self, operation: Operation, params: Params, caller: Caller) -> Caller:
         """The same caller by the first name that the session has used; a call without one uses the default."""
         with self._naming:  # calls run beside each other
-            if self._first is None:
+            first = self._first
+            if first is None:
                 given = (params.actor, getattr(params, operation.acts) if operation.acts else None)
-                self._first = next((name for name in given if isinstance(name, str)), "")
-        name = self._first or caller.actor
-        return msgspec.structs.replace(caller, actor=name, session=name, default=not self._first)
+                first = next((name for name in given if isinstance(name, str)), "")
+            name = first or caller.actor
+            if refusal := self._hub.fabric.services.authentication.needs_proof(name, given=bool(first)):
+                raise refusal
+            self._first = first
+        return msgspec.structs.replace(caller, actor=name, session=name)
 
     def _as_holder(self, run: str) -> Fabric:
         secret, fabric = self._secrets.get(run), self._hub.fabric

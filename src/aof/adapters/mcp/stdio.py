@@ -14,12 +14,16 @@ from typing import Any, cast
 
 import anyio
 from anyio import AsyncFile
-from anyio.streams.memory import MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server import Server
+from mcp.server.runner import serve_dual_era_loop
 from mcp.server.stdio import stdio_server
+from mcp.shared._context_streams import ContextSendStream
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
-from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCRequest
 
+from aof._support import nesting
 from aof.adapters.mcp.server import make_server
 from aof.adapters.mcp.sessions import Hub, Session
 from aof.app.async_bridge import Follower
@@ -76,11 +80,14 @@ def refusal(line: str) -> JSONRPCError:
     asked: Any = None
     code, why = INVALID_REQUEST, _NO_MESSAGE
     try:
+        nesting.refuse_nesting(line)
         given = json.loads(line, parse_int=_number)
         asked = given.get("id") if isinstance(given, dict) else None
         line.encode()
     except UnicodeEncodeError:
         code, why = PARSE_ERROR, "this is not UTF-8"
+    except nesting.NestedTooDeeply as error:
+        code, why = PARSE_ERROR, str(error)
     except (ValueError, RecursionError):
         code, why = PARSE_ERROR, "this is not JSON"
     known = asked if isinstance(asked, str | int) and not isinstance(asked, bool) and asked != "" else None
@@ -136,4 +143,46 @@ async def _serve(
         anyio.create_task_group() as group,
     ):
         group.start_soon(answering, lines, read, write, understood)
-        await server.run(messages, write, server.create_initialization_options())
+        await _in_either_era(server, messages, write)
+
+
+async def _in_either_era(
+    server: Server[Hub],
+    messages: MemoryObjectReceiveStream[SessionMessage | Exception],
+    write: ContextSendStream[SessionMessage],
+) -> None:
+    """Serve in the era that the client opens with.
+
+    A client may ask what we speak, not wait for the answer of a process that is still starting, and fall back to the
+    handshake. The SDK holds it to the era of its question; here that is decided by the first request that wants more.
+    """
+    options = server.create_initialization_options()
+    opening: SessionMessage | Exception | None = None
+    async with server.lifespan(server) as hub, write, anyio.create_task_group() as group:
+        while True:
+            passed, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+            serve = partial(serve_dual_era_loop, lifespan_state=hub, init_options=options)
+            group.start_soon(serve, server, received, write.clone())
+            async with passed:
+                if opening is not None:
+                    await passed.send(opening)
+                opening = await _relayed(messages, passed, asking=opening is None)
+            if opening is None:
+                return
+
+
+async def _relayed(
+    messages: MemoryObjectReceiveStream[SessionMessage | Exception],
+    passed: MemoryObjectSendStream[SessionMessage | Exception],
+    *,
+    asking: bool,
+) -> SessionMessage | Exception | None:
+    """Pass messages on to their end, or up to the handshake of a client that has only asked what we speak."""
+    asked = False
+    async for item in messages:
+        if asking and isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
+            if asked and item.message.method == "initialize":
+                return item
+            asking = asked = item.message.method == "server/discover"
+        await passed.send(item)
+    return None

@@ -67,7 +67,7 @@ def can_wait(operation: Operation) -> bool:
 
 def check_wait(wait: object) -> None:
     """Refuse what is neither: it might have been meant for something else."""
-    if not isinstance(wait, bool):
+    if not isinstance(wait, bool | None):
         hint = f"leave '{WAIT}' out, or give true to get a handle"
         raise InvalidInput(f"'{WAIT}' must be true or false", hint, parameter=WAIT)
 

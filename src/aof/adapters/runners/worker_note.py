@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.confined_folder import ConfinedFolder
-from aof._support.typed import prepare_type
 from aof.adapters.runners import processes
 from aof.ports.clock import Clock
 from aof.ports.runner import Work
@@ -49,7 +49,7 @@ def read(root: str, place: str, attempt: int) -> Note | None:
     try:
         fd = os.open(path(root, place, attempt), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(fd, "rb") as file:
-            return msgspec.json.decode(file.read(1_000_000), type=prepare_type(Note))
+            return nesting.decode(file.read(1_000_000), Note)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
 

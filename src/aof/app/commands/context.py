@@ -77,6 +77,10 @@ class Environment:
             known = self._with_gates = (policy, gates, policy.but(gates=gates))
         return known[2]
 
+    def policy_for_edits(self) -> Policy:
+        """The policy that decides what people do to the files."""
+        return self.with_gates(self.chart.readable_policy())
+
     @cached_property
     def chart(self) -> chart_in_force.ChartInForce:
         """The org chart as decisions and lists see it."""
@@ -90,7 +94,7 @@ class Environment:
     @cached_property
     def lookup(self) -> lookup.Lookup:
         """Finds tasks by their IDs, or by parts of them."""
-        return lookup.Lookup(self.store, self.clock, self.policy)
+        return lookup.Lookup(self.store, self.clock, self.policy_for_edits)
 
     @cached_property
     def read_models(self) -> read_models.ReadModels:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from aof.app.commands.unit_of_work import Done
     from aof.app.operations.results import Moved
     from aof.core.model.commands import OnTask
+    from aof.core.model.policy import Policy
     from aof.core.model.records import Decision
     from aof.core.model.task import Task
 
@@ -82,8 +83,7 @@ class Dispatcher:
             return self._execute(msgspec.structs.replace(command, expect_rev=None))
 
     def _execute(self, command: OnTask) -> Done:
-        here = self._environment
-        policy = here.with_gates(here.chart.policy_for(command))
+        here, policy = self._environment, self._policy_for(command)
         try:
             done = unit_of_work.execute(here.store, here.clock, policy, command)
         except RevisionConflict as outdated:
@@ -92,6 +92,15 @@ class Dispatcher:
             for task_id in notifications.tell(here.notifier, done, here.lookup.get):
                 self._undelivered(task_id)
         return done
+
+    def _policy_for(self, command: OnTask) -> Policy:
+        """What is in force for the command; a caller that has only said its name is no maintainer."""
+        here, who = self._environment, self._principal.identity
+        policy = here.with_gates(here.chart.policy_for(command))
+        if who is None or not who.unproven:
+            return policy
+        delivered_by = getattr(command, "caller", command.actor)
+        return policy.without((command.actor, command.acting, delivered_by, who.session))
 
     def _undelivered(self, task_id: str) -> None:
         """Work that is done and of which nobody heard can be found by its delivery state."""
@@ -122,8 +131,7 @@ class Dispatcher:
     def rehearsed(self, command: OnTask) -> Decision:
         """The same for a command that is made already."""
         here, command = self._environment, self._authentication.stamped(command)
-        policy = here.with_gates(here.chart.policy_for(command))
-        decision = unit_of_work.rehearse(here.store, here.clock, policy, command)
+        decision = unit_of_work.rehearse(here.store, here.clock, self._policy_for(command), command)
         if decision.refusal is not None:
             raise decision.refusal
         return decision

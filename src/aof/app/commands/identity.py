@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from aof._support.hashing import hexdigest
-from aof.core.errors.org import ActorMismatch, NotAllowed
+from aof.core.errors.org import ActorMismatch, NotAllowed, Unauthenticated
 from aof.core.errors.tasks import TaskNotFound
 from aof.core.model import commands as c
 from aof.core.model.commands import OnTask
@@ -40,7 +40,8 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     `kept` are secrets that speak only for writes to their own runs.
     `behalf` is the caller where that is another who acts for the agent, such as the one that claimed for it.
     `session` is the one actor that a session or a token is, also where it may act for others; `token` says which.
-    `limited` says that the token is for work only, or that nobody chose the session's name.
+    `limited` says that the token is for work only, or that nobody chose the session's name. `unproven` says the latter:
+    the caller is no maintainer, whatever its name.
     `trusted` is the service itself, which looks after everybody's runs; with an `agent` it passes on that one's word.
     """
 
@@ -51,6 +52,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     token: bool = False
     limited: bool = False
+    unproven: bool = False
     trusted: bool = False
 
     def __repr__(self) -> str:
@@ -194,6 +196,38 @@ class Authentication:
         name = self._principal.actor if name is None and self._policy.strict else name
         return None if name is None or self.speaks_for_others(name) else name
 
+    def needs_proof(self, name: str, *, given: bool) -> Unauthenticated | None:
+        """Why a session may not just say that this is its name; where nobody has `given` one, it is the user's."""
+        chart, maintainers = self._environment.chart.readable(), self._policy.maintainers
+        listed = chart is not None and rights.kind_of(chart, name) != "worker"
+        if not (listed or (given and name in maintainers)):
+            return None
+        what = "an agent that reviews or leads" if listed else "a maintainer"
+        return Unauthenticated(
+            f"this session has not proven that it is {name[:80]}, and that is the name of {what}",
+            f"set AOF_ACTOR={name[:80]} in the settings of the MCP client, or connect over HTTP with a token: "
+            f"'aof token create {name[:80]}'; without either, use the name of a worker",
+            actor=name[:80],
+        )
+
+    def require_maintainer(self, what: str) -> str:
+        """The name of the caller, who is a maintainer and no run; raises NotAllowed or Unauthenticated."""
+        who, name = self._principal.identity, self._principal.actor
+        if who is not None and who.secret is not None:
+            raise _inside_a_run(what)
+        if who is not None and who.unproven:
+            raise Unauthenticated(
+                f"nobody has said who this session is, and only a maintainer may {what}",
+                "set AOF_ACTOR in the settings of the MCP client, or use the command line",
+            )
+        if not {name, self.session_name() or name} <= set(self._policy.maintainers):
+            raise NotAllowed(
+                f"{name[:80]} is no maintainer and may not {what}",
+                f"let a maintainer do it: {', '.join(self._policy.maintainers[:5]) or 'name one in aof.toml'}",
+                agent=name[:80],
+            )
+        return name
+
     def session_name(self) -> str | None:
         """The name in the caller's token, secret or session, whatever name a call gives."""
         who = self._principal.identity
@@ -221,9 +255,12 @@ def refuse_in_run(what: str, environment: Mapping[str, str]) -> None:
 
     Any run's secret counts, also that of another data directory and of a run that has ended.
     """
-    if not environment.get(SECRET):
-        return
-    raise NotAllowed(
+    if environment.get(SECRET):
+        raise _inside_a_run(what)
+
+
+def _inside_a_run(what: str) -> NotAllowed:
+    return NotAllowed(
         f"a run may not {what}: {SECRET} is set, so this process works for an agent's run",
         "let a person do it in a shell of their own, where no run's secret is set",
         reason="inside_a_run",

@@ -15,7 +15,7 @@ import msgspec
 from aof.core.engine import decide, needs
 from aof.core.errors.base import AofError, Unavailable
 from aof.core.errors.storage import CommitUnknown
-from aof.core.errors.tasks import AnotherTask, UnreadableTask
+from aof.core.errors.tasks import AnotherTask, EditWaits, UnreadableTask
 from aof.core.evolve.task import evolve
 from aof.core.model import commands
 from aof.core.model.commands import ImportEdit, OnTask
@@ -29,6 +29,7 @@ from aof.ports.clock import Clock
 from aof.ports.store import Scope, ScopeTooNarrow, Store, Unit
 
 _ENTROPY_BYTES = 16
+PolicyOf = Callable[[], Policy]  # asked only where a person has changed a file
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -87,7 +88,7 @@ def _decided(records: Records, clock: Clock, command: OnTask, now: int) -> Verdi
 
 def _within(unit: Unit, scope: Scope, clock: Clock, policy: Policy, command: OnTask) -> Done:
     records = _load(unit, scope, policy, command)
-    while _take_in(unit, scope, clock, policy, records, subject=command.task_id):
+    while _take_in(unit, scope, clock, lambda: policy, records.tasks, subject=command.task_id):
         records = _load(unit, scope, policy, command)
     now = clock.now()
     verdict = _decided(records, clock, command, now)
@@ -127,22 +128,34 @@ def _answered(store: Store, task_id: str, key: str, decision: Decision) -> Done:
     return Done(task, tuple(event for event in history if asked.seq <= event.seq <= end), decision)
 
 
-def _take_in(unit: Unit, scope: Scope, clock: Clock, policy: Policy, records: Records, *, subject: str) -> bool:
+def _take_in(
+    unit: Unit,
+    scope: Scope,
+    clock: Clock,
+    policy: PolicyOf,
+    task_ids: Iterable[str],
+    *,
+    subject: str,
+    accepted_by: str | None = None,
+) -> bool:
     """What people did to the files of the loaded tasks becomes part of the log first; returns whether anything did.
 
-    What cannot be imported stops a command on that very task; for all others the task is as the log has it.
+    What cannot be imported stops a command on that very task; for all others the task is as the log has it. An edit
+    that waits for a maintainer stops nothing: the log's version counts, and the file stays the person's.
     """
     taken = False
-    for task_id in records.tasks:
+    for task_id in task_ids:
         edit = unit.edit(task_id)
         if edit is None:
             continue
+        if accepted_by is not None and isinstance(edit, ImportEdit):
+            edit = msgspec.structs.replace(edit, actor=accepted_by, accepted=True)
         now = clock.now()
-        verdict = _judged(unit, scope, policy, edit, now)
-        if isinstance(verdict, Decision) and isinstance(edit, commands.ImportEdit):
+        verdict = _judged(unit, scope, policy(), edit, now)
+        if isinstance(verdict, Decision) and isinstance(edit, ImportEdit):
             unit.take_in(edit, verdict.drafts, now)
             taken = True
-        elif isinstance(verdict, AofError) and task_id == subject:
+        elif isinstance(verdict, AofError) and task_id == subject and not isinstance(verdict, EditWaits):
             raise _in_the_way(task_id, verdict)
     return taken
 
@@ -152,7 +165,7 @@ def _judged(unit: Unit, scope: Scope, policy: Policy, edit: ImportEdit | AofErro
 
 
 def _in_the_way(task_id: str, problem: AofError) -> AofError:
-    if isinstance(problem, (UnreadableTask, AnotherTask)):
+    if isinstance(problem, (UnreadableTask, AnotherTask, EditWaits)):
         return problem
     return UnreadableTask(
         f"the change made by hand to the file of {task_id} cannot be imported: {problem.message}",
@@ -245,17 +258,17 @@ def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
     records.missing.update((task_id, ref) for task_id, ref in wanted.files if unit.lacks(task_id, ref))
 
 
-def look(store: Store, clock: Clock, policy: Policy, task_id: str) -> Task | None:
+def look(store: Store, clock: Clock, policy: PolicyOf, task_id: str) -> Task | None:
     """One task as it is now, with a person's edit of it imported."""
     return settle(store, clock, policy, task_id)[1]
 
 
 def settle(
-    store: Store, clock: Clock, policy: Policy, task_id: str, *, odd: bool = False
+    store: Store, clock: Clock, policy: PolicyOf, task_id: str, *, odd: bool = False, accepted_by: str | None = None
 ) -> tuple[Task | None, Task | None]:
     """Take in what a person did to a task's file: the task as the log had it, and as it is now.
 
-    `odd` says that there is something to import, which saves a look.
+    `odd` says that there is something to import, which saves a look; `accepted_by` is the maintainer who confirms it.
     """
     own = frozenset({task_id})
     scope = Scope(write=own) if odd else Scope(read=own)
@@ -263,21 +276,21 @@ def settle(
         try:
             with store.unit(scope) as unit:
                 before = unit.task(task_id)
-                _take_in(unit, scope, clock, policy, Records(policy=policy, tasks={task_id: before}), subject=task_id)
+                _take_in(unit, scope, clock, policy, (task_id,), subject=task_id, accepted_by=accepted_by)
                 return before, unit.task(task_id)
         except ScopeTooNarrow as wider:
             scope = scope.union(wider.scope)
 
 
-def refusal(store: Store, clock: Clock, policy: Policy, task_id: str) -> AofError | None:
-    """Why a person's change to a task's file cannot be imported; None when it can. Changes nothing."""
+def refusal(store: Store, clock: Clock, policy: PolicyOf, task_id: str) -> AofError | None:
+    """Why a person's change to a task's file is not imported; None when it can be. Changes nothing."""
     scope = Scope(read=frozenset({task_id}))
     while True:
         try:
             with store.unit(scope) as unit:
                 unit.task(task_id)
                 edit = unit.edit(task_id)
-                verdict = None if edit is None else _judged(unit, scope, policy, edit, clock.now())
+                verdict = None if edit is None else _judged(unit, scope, policy(), edit, clock.now())
                 return _in_the_way(task_id, verdict) if isinstance(verdict, AofError) else None
         except ScopeTooNarrow as wider:
             scope = scope.union(wider.scope)

@@ -5,7 +5,7 @@ Only reads, but for `restore`, which is asked for by itself. Must not know how e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from aof.app.commands import unit_of_work
 from aof.app.documents import reading
@@ -15,10 +15,11 @@ from aof.core.errors.base import AofError
 from aof.core.model.ids import OURSELVES
 from aof.core.model.times import millis
 from aof.core.validation.findings import Finding
+from aof.documents import edits
 from aof.documents.conflicts import anti_patterns
 from aof.documents.projection import lock_of
 from aof.documents.worklog import check, projection, restoration
-from aof.documents.worklog.model import ARCHIVE, NAME, PATH, Worklog
+from aof.documents.worklog.model import ARCHIVE, EDITS, NAME, PATH, Worklog
 from aof.documents.worklog.parser import parse
 from aof.ports.store import Scope
 
@@ -37,18 +38,18 @@ def of_text(environment: Environment, text: str) -> Iterator[Finding]:
     yield from _of_parts(environment, known, Worklog(title=""))
 
 
-def of_file(environment: Environment, *, catch_up: bool = True) -> Iterator[Finding]:
-    """What is wrong with the WORKLOG, also where it differs from the log; without `catch_up` nothing is written."""
+def of_file(environment: Environment) -> Iterator[Finding]:
+    """What is wrong with the WORKLOG as it will be after it catches up, also where it differs from the log."""
     store = environment.store
-    read = reading.texts if catch_up else reading.foreseen
-    found = read(environment, NAME, PATH, ARCHIVE, *_MAILBOX)
+    found = reading.foreseen(environment, NAME, PATH, ARCHIVE, EDITS, *_MAILBOX)
     known, old = parse(found[PATH]), parse(found[ARCHIVE])
     entries = (*old.entries, *known.entries)
     types = projection.WorklogFile(environment.policy).types
     events = [event for event in store.events() if event.type.startswith(types)]
     yield from known.findings
     yield from _of_parts(environment, known, old)
-    yield from check.against_log(entries, known.decisions, events, lambda task_id: _title(environment, task_id))
+    yield from check.against_log(entries, known.decisions, events, _said(environment))
+    yield from check.unsettled(found[EDITS])
     yield from check.of_links(entries, lambda link: _exists(environment, link, found))
     done = store.find(environment.read_models.query(status="done")).tasks
     yield from check.of_tasks(entries, (task.id for task in done))
@@ -67,13 +68,13 @@ def _answered(environment: Environment) -> dict[str, set[str]]:
 
 
 def restore(environment: Environment) -> None:
-    """Put back entries that were changed or deleted, as the log has them."""
-    found = reading.foreseen(environment, NAME, PATH, ARCHIVE)
+    """Put back entries that were deleted, as the log has them, and move edits by hand to the log."""
+    found = reading.texts(environment, NAME, PATH, ARCHIVE, EDITS)
     entries = (*parse(found[ARCHIVE]).entries, *parse(found[PATH]).entries)
     types = projection.WorklogFile(environment.policy).types
     events = (event for event in environment.store.events() if event.type.startswith(types))
-    lost = check.lost_entries(entries, events, lambda task_id: _title(environment, task_id))
-    if (draft := restoration.draft(lost)) is None:
+    lost = restoration.lost_entries(entries, events, _said(environment))
+    if (draft := restoration.draft(lost, (edit for _, edit in edits.kept(found[EDITS])))) is None:
         return
     names, policy = frozenset({lock_of(NAME)}), reading.policy_of(environment)
     with environment.store.unit(Scope(names=names)) as unit:
@@ -89,6 +90,21 @@ def _of_parts(environment: Environment, known: Worklog, archived: Worklog) -> It
     yield from check.of_evidence(known.entries)
     yield from check.of_index(known, archived)
     yield from check.of_length(known, policy.worklog.longest)
+
+
+def _said(environment: Environment) -> restoration.Said:
+    """The entry of an event, with the title that its task has now."""
+    return projection.EntryTexts(_Titles(lambda task_id: _title(environment, task_id))).of
+
+
+class _Titles:
+    """What a line is made from beside its event."""
+
+    def __init__(self, title: Callable[[str], str | None]) -> None:
+        self.title = title
+
+    def held_by(self, agent: str) -> tuple[str, ...]:  # noqa: ARG002 - the contract's form
+        return ()
 
 
 def _title(environment: Environment, task_id: str) -> str | None:

@@ -22,7 +22,7 @@ from aof.core.model import commands as c
 from aof.core.tasks.interchange import imported
 from aof.core.validation import limits
 from aof.documents.interchange import sources, table
-from aof.documents.interchange.model import ForeignTask, NotMapped, SourceFile
+from aof.documents.interchange.model import ForeignTask, NotMapped, SourceFile, line
 from aof.ports.store import Scope
 
 TYPE_CHECKING = False
@@ -228,9 +228,12 @@ def _key(source: str, key: str) -> str:
 
 def _creation(source: str, task: ForeignTask, key: str) -> dict[str, Any]:
     about = {"tool": source, "id": task.key, **task.about}
-    if limits.data("source", about, 4_000) is not None:
-        task.lose("metadata", "too much of it: only the ID was kept")
-        about = {"tool": source, "id": task.key}
+    sound = {name for name, value in task.about.items() if limits.data(name, value, 2_000) is None}
+    for name in sorted(task.about, key=lambda one: (one in sound, -len(str(about[one])) if one in sound else 0)):
+        if name in sound and limits.data("source", about, 4_000) is None:
+            break
+        task.lose(line(name)[:80], "too much for metadata.source, or no plain data: not kept")
+        del about[name]
     return {
         "title": task.title,
         "body": task.body,

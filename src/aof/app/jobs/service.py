@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.typed import prepare_type
 from aof.app.jobs.dispatch import dispatched, read
 from aof.app.operations.results import Result
@@ -193,4 +194,4 @@ def _task(given: Any, what: str) -> j.JobTask:
         return msgspec.convert(given, prepare_type(j.JobTask))
     except (msgspec.ValidationError, RecursionError) as error:
         fields = ", ".join(field.encode_name for field in msgspec.structs.fields(j.JobTask))
-        raise InvalidInput(f"{what} is not possible: {str(error)[:200]}", f"an item has {fields}") from None
+        raise InvalidInput(f"{what} is not possible: {nesting.reason(error)[:200]}", f"an item has {fields}") from None

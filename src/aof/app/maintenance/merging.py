@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import msgspec
 
+from aof.app.commands.context import Environment
 from aof.app.commands.unit_of_work import settle
 from aof.app.operations.results import Result
 from aof.core.engine.merge.model import Renumbered, TaskReport
@@ -18,7 +19,6 @@ from aof.core.model.commands import ImportEdit
 from aof.core.model.policy import Policy
 from aof.documents import catalogue
 from aof.documents.projection import lock_of
-from aof.ports.clock import Clock
 from aof.ports.store import Scope, Store
 
 
@@ -39,12 +39,12 @@ class MergedHistories(Result, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def merge(store: Store, clock: Clock, policy: Policy, *, dry_run: bool) -> MergedHistories:
+def merge(here: Environment, *, dry_run: bool) -> MergedHistories:
     """Make one history of several, and let every file follow it; a store without files has only one.
 
     People's edits are imported at once: git knows both versions of a file only until somebody adds it.
     """
-    files = store.working_copy
+    store, files = here.store, here.store.working_copy
     if files is None:
         return MergedHistories(dry_run=dry_run)
     report = files.merge(dry_run=dry_run)
@@ -53,9 +53,9 @@ def merge(store: Store, clock: Clock, policy: Policy, *, dry_run: bool) -> Merge
         for task_id in files.preloaded(files.changes()[1]):
             with suppress(Refused, Invalid, Conflict, NotFound):  # it stays as it is, and `doctor` tells
                 clash = _clash(store, task_id)
-                settle(store, clock, policy, task_id, odd=True)
+                settle(store, here.clock, here.policy_for_edits, task_id, odd=True)
                 kept += [f"{task_id}: {clash}"] if clash else []
-        rebuild_documents(store, policy, anew=report is not None)
+        rebuild_documents(store, here.policy, anew=report is not None)
     told = MergedHistories(dry_run=dry_run) if report is None else _told(report, dry_run=dry_run)
     return msgspec.structs.replace(told, notes=(*told.notes, *kept))
 

@@ -5,17 +5,19 @@ Must not know how a store keeps anything; it finds, and the core judges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from aof.app import faults
 from aof.app.commands.context import Environment
+from aof.app.commands.identity import Authentication
 from aof.app.commands.unit_of_work import refusal, settle
 from aof.app.documents.mailbox import repair
 from aof.app.maintenance import merging
 from aof.app.maintenance.merging import MergedHistories
 from aof.app.operations.results import Result
-from aof.core.errors.base import AofError
+from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.tasks import EditWaits, NothingWaits
 from aof.core.model.policy import Policy
 from aof.core.validation import limits
 from aof.ports.clock import Clock
@@ -35,11 +37,16 @@ class Unaccepted(Result, frozen=True, kw_only=True):
 
 
 class Synced(Result, frozen=True, kw_only=True):
-    """What was imported of people's changes to the files: edited or moved tasks, new ones, and what was refused."""
+    """What was imported of people's changes to the files: edited or moved tasks, new ones, and what was refused.
+
+    `waiting` are edits that a maintainer has to confirm; `put_aside` are the copies of one that was turned down.
+    """
 
     taken_in: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     refused: tuple[Unaccepted, ...] = ()
+    waiting: tuple[Unaccepted, ...] = ()
+    put_aside: tuple[str, ...] = ()
 
 
 class Diagnosis(Result, frozen=True, kw_only=True):
@@ -61,8 +68,9 @@ class HistoryVerified(Result, frozen=True, kw_only=True):
 class MaintenanceService:
     """Takes in what people did to the files, and finds and heals what is wrong."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, authentication: Authentication) -> None:
         self._environment = environment
+        self._authentication = authentication
 
     def verify(self, *, limit: int | None = None) -> HistoryVerified:
         """Verify the log's chain of hashes; with `limit`, at most so many events beyond what was verified before."""
@@ -74,15 +82,37 @@ class MaintenanceService:
         verified = store.working_copy.verified(limit)
         return HistoryVerified(verified_to=verified, head=max(store.head(), verified))
 
-    def sync(self, *, say: Say = silent) -> Synced:
-        """Take in everything that people did to the files."""
+    def sync(self, *, accept: str | None = None, refuse: str | None = None, say: Say = silent) -> Synced:
+        """Take in everything that people did to the files.
+
+        Or, as a maintainer, `accept` the edit of one task that waits, or `refuse` it: the log's version is restored,
+        and the edited file is kept beside it.
+        """
         here = self._environment
-        return sync(here.store, here.clock, here.policy, say=say)
+        if accept is None and refuse is None:
+            return sync(here, say=say)
+        if accept is not None and refuse is not None:
+            raise InvalidInput("an edit is accepted or refused, not both", "give one of the two", Call("sync", {}))
+        by = self._authentication.require_maintainer("accept or refuse an edit by hand")
+        task_id = here.lookup.resolve(str(accept if accept is not None else refuse))
+        waiting = refusal(here.store, here.clock, here.policy_for_edits, task_id)
+        if not isinstance(waiting, EditWaits):
+            raise waiting or NothingWaits(
+                f"no edit by hand of {task_id} waits",
+                "see which do",
+                Call("inbox", {"kind": ["edit"]}),
+                task_id=task_id,
+            )
+        if accept is not None:
+            settle(here.store, here.clock, here.policy_for_edits, task_id, odd=True, accepted_by=by)
+            return Synced(taken_in=(task_id,))
+        assert here.store.working_copy is not None
+        return Synced(put_aside=here.store.working_copy.quarantine(task_id))
 
     def merge(self, *, dry_run: bool = False) -> MergedHistories:
         """Merge the histories that several clones wrote; `dry_run` only reports what would be merged."""
         here = self._environment
-        return merging.merge(here.store, here.clock, here.policy, dry_run=dry_run)
+        return merging.merge(here, dry_run=dry_run)
 
     def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
@@ -102,14 +132,15 @@ class MaintenanceService:
         )
 
 
-def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Synced:
-    """Import every edit, move and new file; report what cannot be imported."""
-    files = store.working_copy
+def sync(here: Environment, *, say: Say = silent) -> Synced:
+    """Import every edit, move and new file; report what cannot be imported, and what waits."""
+    files, clock = here.store.working_copy, here.clock
     if files is None:
         return Synced()
     taken: list[str] = []
     new: list[str] = []
     refused: list[Unaccepted] = []
+    waiting: list[Unaccepted] = []
     say("comparing the files with the log")
     untracked, modified = files.changes()
     for path in untracked:
@@ -122,7 +153,7 @@ def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Sy
     for task_id in files.preloaded(modified):
         say(f"taking in {task_id}")
         try:
-            before, after = settle(store, clock, policy, task_id, odd=True)
+            before, after = settle(here.store, clock, here.policy_for_edits, task_id, odd=True)
         except Exception as error:  # noqa: BLE001 - the edge of one file
             refused.append(_unaccepted(task_id, error))
             continue
@@ -130,7 +161,9 @@ def sync(store: Store, clock: Clock, policy: Policy, *, say: Say = silent) -> Sy
             new.append(task_id)
         elif before is not None and after is not None and before.rev != after.rev:
             taken.append(task_id)
-    return Synced(taken_in=tuple(taken), new=tuple(new), refused=tuple(refused))
+        elif held := refusal(here.store, clock, here.policy_for_edits, task_id):
+            waiting.append(_unaccepted(task_id, held))
+    return Synced(taken_in=tuple(taken), new=tuple(new), refused=tuple(refused), waiting=tuple(waiting))
 
 
 def _unaccepted(path: str, error: Exception) -> Unaccepted:
@@ -147,8 +180,9 @@ def doctor(
     store: Store, clock: Clock, policy: Policy, *, org: OrgSource | None = None, fix: bool = False, say: Say = silent
 ) -> Diagnosis:
     """Problems; with `fix`, everything that is safe to repair is repaired, and edits are imported."""
+    here = Environment(store, clock, policy, org=org)
     say("comparing everything with everything else")
-    before, advised = _problems(store, clock, policy, org)
+    before, advised = _problems(here)
     if not fix:
         return Diagnosis(ok=not before, problems=before, advice=advised)
     files = store.working_copy
@@ -157,32 +191,46 @@ def doctor(
     say("repairing")
     files.repair()
     for task_id in files.preloaded(files.diagnose().edited):
-        if refusal(store, clock, policy, task_id) is None:
-            settle(store, clock, policy, task_id)
-        else:
+        error = refusal(store, clock, here.policy_for_edits, task_id)
+        if error is None:
+            settle(store, clock, here.policy_for_edits, task_id)
+        elif not isinstance(error, EditWaits):
             files.quarantine(task_id)
-    _restore_documents(Environment(store, clock, policy, org=org))
+    _restore_documents(here)
     say("looking again")
-    after, advice = _problems(store, clock, policy, org)
+    after, advice = _problems(here)
     left = {*after, *advice}
     healed = tuple(one for one in (*before, *advised) if one not in left)
     return Diagnosis(ok=not after, problems=after, healed=healed, advice=advice)
 
 
-def _problems(
-    store: Store, clock: Clock, policy: Policy, org: OrgSource | None
-) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-    """What is wrong, and what could be better."""
-    files = store.working_copy
+def _problems(here: Environment) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+    """What is wrong, and what could be better or waits for somebody."""
+    files = here.store.working_copy
     if files is None:
-        return tuple(_of_chart(org)), ()
+        return tuple(_of_chart(here.org)), ()
     found = files.diagnose()
-    refused = [(task_id, refusal(store, clock, policy, task_id)) for task_id in files.preloaded(found.edited)]
-    judged = [Problem("edit_refused", task_id, error.message, error.hint) for task_id, error in refused if error]
-    problems = (*found.problems, *judged, *_of_chart(org))
+    judged: list[Problem] = []
+    advice = [*found.advice, *_of_resources(found.shared, here.policy)]
+    for task_id in files.preloaded(found.edited):
+        error = refusal(here.store, here.clock, here.policy_for_edits, task_id)
+        if isinstance(error, EditWaits):
+            advice.append(Problem(error.code, task_id, error.message, error.hint))
+        elif error is not None:
+            judged.append(Problem("edit_refused", task_id, error.message, error.hint))
+    problems = (*found.problems, *judged, *_of_chart(here.org))
     if problems:
-        return problems, found.advice  # documents follow from what must be right first
-    return (), (*found.advice, *_of_documents(Environment(store, clock, policy, org=org)))
+        return problems, tuple(advice)  # documents follow from what must be right first
+    return (), (*advice, *_of_documents(here))
+
+
+def _of_resources(shared: Mapping[str, Sequence[str]], policy: Policy) -> Iterator[Problem]:
+    """Resources that more tasks occupy than there are slots, as after a merge, or where the slots were made fewer."""
+    for resource, holders in shared.items():
+        slots = policy.resource_slots.get(resource, 1)
+        if len(holders) > slots:
+            what = f"{', '.join(holders)} occupy '{resource}' at once, which has {slots} slot{'s' * (slots != 1)}"
+            yield Problem("resource_overbooked", resource, what, "release all but as many tasks as there are slots")
 
 
 def _restore_documents(environment: Environment) -> None:
@@ -200,9 +248,9 @@ def _of_documents(environment: Environment) -> Iterator[Problem]:
     from aof.documents.worklog.model import PATH
 
     try:
-        for finding in worklog_check.of_file(environment, catch_up=False):
+        for finding in worklog_check.of_file(environment):
             if finding.severity == "error":
-                place = f"{PATH}:{finding.line}" if finding.line else PATH
+                place = f"{finding.where}:{finding.line}" if finding.line else finding.where
                 yield Problem(finding.code, place, finding.detail, f"{finding.fix}; see 'aof worklog check'")
     except AofError as error:
         yield Problem("document_unusable", PATH, error.message, error.hint)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from aof._support import nesting
 from aof.app.messages.message_line import VARIABLE
 from aof.core.validation.visible import visible
 from aof.ports.runner import Work
@@ -80,7 +81,7 @@ def _nonce_of(text: str) -> str | None:
 def _parsed(text: str) -> dict[str, Any] | None:
     """The object that the text is; None where it is anything else."""
     try:
-        return msgspec.json.decode(text.encode(), type=dict[str, Any])
+        return nesting.decode(text.encode(), dict[str, Any])
     except _UNREADABLE:
         return None
 

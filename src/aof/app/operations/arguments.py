@@ -12,6 +12,7 @@ from types import FunctionType, UnionType
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.typed import prepare_type
 from aof.core.errors.base import Call, InvalidInput
 from aof.core.validation import findings, messages
@@ -83,7 +84,7 @@ def _check(name: str, value: Any, kind: Any) -> None:
     try:
         msgspec.convert(value, prepare_type(kind))
     except (msgspec.ValidationError, RecursionError) as error:
-        wrong = messages.complaint(str(error), value, kind, name=name)
+        wrong = messages.complaint(nesting.reason(error), value, kind, name=name)
         raise InvalidInput(wrong.sentence, f"give another value for '{name}'", parameter=name) from None
 
 

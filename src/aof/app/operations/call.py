@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.typed import prepare_type
 from aof.app.commands.identity import Identity
 from aof.app.fabric import Fabric
@@ -30,8 +31,8 @@ class Caller(msgspec.Struct, frozen=True):
     """The caller. With `proven`, a token or a run's secret proves the name, and the call cannot give another.
 
     `secret` came with the call, of the run that it is made for; `kept` are those of what its session has claimed.
-    `session` is the one actor that the caller's session is, where it has one; with `default` nobody has chosen that
-    name, and it acts for no one else.
+    `session` is the one actor that the caller's session is, where it has one. With `default` nobody but the session
+    itself has chosen that name: where callers are bound, it is a worker's, and in no case a maintainer's.
     `scope` says which operations are allowed; `token` is the ID of the token that the call came with, and `tools` the
     tiers that it names. `conversation` names the session or context that the call belongs to.
     `keeps` says that what the caller begins to run outlives its session.
@@ -55,16 +56,41 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 def parameters(operation: Operation, given: object, *, tool: bool = False, strict: bool = True) -> Params:
-    """The parameters of a call, checked against the catalogue; as a tool only those that it shows are known."""
-    if tool and isinstance(given, dict):
-        given = dict(operation.tool_defaults) | given
+    """The parameters of a call, checked against the catalogue; as a tool only those that it shows are known.
+
+    A null for what may be left out counts as left out.
+    """
+    if isinstance(given, dict):
+        given = _without_nulls(given, operation.parameters)
+        if tool:
+            given = dict(operation.tool_defaults) | given
     try:
         params = msgspec.convert(given, prepare_type(operation.parameters), strict=strict)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise _wrong(operation, str(error), given, tool=tool) from None
+        raise _wrong(operation, nesting.reason(error), given, tool=tool) from None
     if tool and isinstance(given, dict):
         _check_tool(operation, given)
     return params
+
+
+def _without_nulls(given: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """What was given, without each null for what may be left out: some clients fill in all that they know of."""
+    if not any(value is None or isinstance(value, dict) for value in given.values()):
+        return given
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    kept = {}
+    for name, value in given.items():
+        field = fields.get(name)
+        if value is None and field is not None and not field.required:
+            continue
+        inner = _struct_in(field.type) if field is not None and isinstance(value, dict) else None
+        kept[name] = value if inner is None else _without_nulls(value, inner)
+    return kept
+
+
+def _struct_in(kind: Any) -> type[msgspec.Struct] | None:
+    kinds = get_args(kind) or (kind,)
+    return next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
 
 
 def _check_tool(operation: Operation, given: dict[str, Any]) -> None:
@@ -167,10 +193,18 @@ def _identity(caller: Caller, *, worker: bool, binds: bool) -> Identity | None:
             agent=caller.actor, secret=caller.secret, kept=kept, session=session, token=token, limited=limited
         )
     if binds and caller.default:
-        return Identity(agent=session, session=session, kept=kept, limited=True)
+        return Identity(agent=session, session=session, kept=kept, limited=True, unproven=True)
     if caller.secret is None and not kept and session is None:
         return None
-    return Identity(secret=caller.secret, kept=kept, behalf=caller.actor, session=session, token=token, limited=limited)
+    return Identity(
+        secret=caller.secret,
+        kept=kept,
+        behalf=caller.actor,
+        session=session,
+        token=token,
+        limited=limited,
+        unproven=caller.default,
+    )
 
 
 def admitted(operation: Operation, params: Params, caller: Caller, *, lends: bool = False) -> str:

@@ -75,8 +75,11 @@ EDGE = _object(
     },
     {"reason": _SHORT, "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"}},
 )
-_ATTEMPT = _object(
-    {
+
+
+def _attempt(more: Fields) -> Fields:
+    """A run, as its task has it or with `more` beside the others."""
+    required: Fields = {
         "runId": _RUN_ID,
         "attemptId": _RUN_ID,
         "attemptCount": {"type": "integer", "minimum": 1},
@@ -89,9 +92,11 @@ _ATTEMPT = _object(
         "outputRefs": _REFS,
         "checkpointRefs": _REFS,
         "retryPolicy": {"type": "object", "required": ["maxAttempts", "backoff", "nonRetryable", "limits"]},
-    },
-    {"endedAt": _TIME, "hop": _TEXT, "lastError": _ERROR, "completionSummary": _SHORT},
-)
+    }
+    optional = {"endedAt": _TIME, "hop": _TEXT, "lastError": _ERROR, "completionSummary": _SHORT}
+    return _object(more | required, optional)
+
+
 TASK = _object(
     {
         "taskId": _TASK_ID,
@@ -117,7 +122,7 @@ TASK = _object(
         "acceptance": _list(_object({"criterion": {}, "status": {"enum": ["met", "unmet", "unknown"]}})),
         "progress": {"type": "object", "minProperties": 1},
         "currentRunId": {"anyOf": [_RUN_ID, {"const": "not_applicable"}]},
-        "attempts": _list(_ATTEMPT),
+        "attempts": _list(_attempt({})),
         "relationships": _list(EDGE),
         "artifacts": _REFS,
         "evidenceRefs": _list(_REF),
@@ -171,6 +176,7 @@ SNAPSHOT = _object(
         "sequence": {"type": "integer", "minimum": 0},
         "threads": _list(_THREAD),
         "tasks": _list(TASK),
+        "attempts": _list(_attempt({"taskId": _TASK_ID})),
         "taskSummary": _SUMMARY,
         "taskGraph": _object({"edges": _list(_object({"sourceId": _TASK_ID}, more=True))}),
         "blockedTasks": _list(_BLOCKED),

@@ -7,7 +7,7 @@ has its part in it, which later snapshots share as long as nothing that it shows
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from heapq import nlargest
 from typing import Any
 
@@ -110,12 +110,25 @@ def _assembled(scene: Scene, parts: list[TaskPart]) -> dict[str, Any]:
     return view | {
         "threads": threads(part.turns for part in parts if part.turns is not None),
         "tasks": [part.record for part in parts],
+        "attempts": _attempts(parts),
         "taskSummary": _summary(parts),
         "taskGraph": {"edges": [edge for part in parts for edge in part.edges]},
         "blockedTasks": [part.held for part in parts if part.held is not None],
         "deliveryState": _delivery(parts),
         "evidenceRefs": [log_ref(1, lives.seq)] if lives.seq else [],
     }
+
+
+def _attempts(parts: list[TaskPart]) -> list[dict[str, Any]]:
+    """The runs that are under way, in the order of their tasks, and after them those that ended last, newest first."""
+    active = [one for one in _each_attempt(parts) if one[1]["nativeStatus"] == "running"]
+    ended = (one for one in _each_attempt(parts) if "endedAt" in one[1])
+    recent = nlargest(_RECENT, ended, key=lambda one: (one[1]["endedAt"], one[1]["runId"]))
+    return [FrozenDict({"taskId": task_id} | attempt) for task_id, attempt in (*active, *recent)]
+
+
+def _each_attempt(parts: list[TaskPart]) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((part.record["taskId"], one) for part in parts for one in part.record["attempts"])
 
 
 def _summary(parts: list[TaskPart]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.typed import prepare_type
 from aof.core.errors.base import Call, InvalidInput
 from aof.core.model.ids import is_task_id
@@ -37,7 +38,9 @@ def opened(cursor: str, order: str, *, reverse: bool) -> Place:
     """The place that a cursor stands for; refused where it is none, or is one of a list in another order."""
     try:
         word = cursor.encode("ascii") if len(cursor) <= _LONGEST else b""
-        found = msgspec.json.decode(urlsafe_b64decode(word + b"=" * (-len(word) % 4)), type=prepare_type(_Cursor))
+        text = urlsafe_b64decode(word + b"=" * (-len(word) % 4))
+        nesting.refuse_nesting(text)
+        found = msgspec.json.decode(text, type=prepare_type(_Cursor))
     except (ValueError, msgspec.DecodeError):
         raise _unknown("this is not a cursor of a list") from None
     made_for, made_reversed, key, task_id = found
@@ -57,9 +60,7 @@ def found_in(listing: str, cursor: str, parts: int) -> tuple[str, ...]:
     """The place in such a list, as so many texts; refused where it is none, or one of another list."""
     try:
         word = cursor.encode("ascii") if len(cursor) <= _LONGEST else b""
-        found = msgspec.json.decode(
-            urlsafe_b64decode(word + b"=" * (-len(word) % 4)), type=prepare_type(list[str | bool])
-        )
+        found = nesting.decode(urlsafe_b64decode(word + b"=" * (-len(word) % 4)), list[str | bool])
     except (ValueError, msgspec.DecodeError):
         raise _unknown("this is not a cursor of this list", listing) from None
     place = tuple(part for part in found[2:] if isinstance(part, str))

@@ -17,7 +17,6 @@ from aof.core.model.lifecycle import FINISHED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.core.model.policy import Policy
     from aof.core.model.task import Task
     from aof.ports.clock import Clock
     from aof.ports.store import Store
@@ -30,7 +29,7 @@ _SHOWN = 10  # matches that an ambiguous part is answered with
 class Lookup:
     """From what a caller wrote to a task."""
 
-    def __init__(self, store: Store, clock: Clock, policy: Policy) -> None:
+    def __init__(self, store: Store, clock: Clock, policy: unit_of_work.PolicyOf) -> None:
         self._store = store
         self._clock = clock
         self._policy = policy

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from aof.app.commands import unit_of_work
 from aof.app.queries import cursors, explain, output
 from aof.app.queries.lists import Listed, Summary
 from aof.app.runs import children
 from aof.core.errors.base import InvalidInput
-from aof.core.errors.tasks import UnreadableTask
+from aof.core.errors.tasks import EditWaits, UnreadableTask
 from aof.core.evolve import comments
 from aof.core.model import run, times, workflow
 from aof.core.model.lifecycle import FINISHED, PRIORITIES, STATUSES
@@ -226,8 +227,7 @@ class ReadModels:
             shown["comments"] = [msgspec.to_builtins(one) for one in said]
         runs = self._store.attempts(task.id)
         if problem is not None:
-            shown["normalizedStatus"] = "stale" if "reason" in problem.details else "unknown"
-            shown["problem"] = {"code": problem.code, "message": problem.message, "hint": problem.hint}
+            shown |= _problem(problem)
         shown["attempts"] = [msgspec.to_builtins(run) for run in runs]
         if runs and (end := output.end_of(self._store, runs[-1])):
             shown["attempts"][-1]["end"] = end
@@ -246,9 +246,10 @@ class ReadModels:
         return shown
 
     def _known(self, task_id: str) -> tuple[Task, AofError | None]:
-        """The task as it is, else as the log has it, with what is wrong about its file."""
+        """The task as it is, else as the log has it, with what is wrong about its file, or waits in it."""
         try:
-            return self._lookup.get(task_id), None
+            known = self._lookup.get(task_id)
+            return known, self._waiting(known)
         except UnreadableTask as problem:
             name = self._lookup.resolve(task_id)
             with self._store.unit(store.Scope(write=frozenset({name}))) as unit:
@@ -256,6 +257,21 @@ class ReadModels:
             if task is None:
                 raise
             return task, problem
+
+    def _waiting(self, task: Task) -> AofError | None:
+        """The edit of the task's file that waits for a maintainer, where edits may have to."""
+        files, binds = self._store.working_copy, self._policy.strict or self._chart.readable() is not None
+        if files is None or not binds or files.file_status(task) is None:
+            return None
+        return unit_of_work.refusal(self._store, self._clock, self._chart.readable_policy, task.id)
+
+
+def _problem(problem: AofError) -> dict[str, Any]:
+    """What is wrong about the file; while an edit waits, the task is as the log has it."""
+    told = {"problem": {"code": problem.code, "message": problem.message, "hint": problem.hint}}
+    if isinstance(problem, EditWaits):
+        return told
+    return told | {"normalizedStatus": "stale" if "reason" in problem.details else "unknown"}
 
 
 def _progress_of(below: Sequence[Task]) -> dict[str, Any]:

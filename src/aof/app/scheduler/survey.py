@@ -48,7 +48,8 @@ class Survey:
         patience = self._policy.scheduling.patience_ms
         gated = ("review",) if self._environment.gates_in_force() else ()
         explained = [one for one in _EXPLAINED if explain or one in patience or one in gated]
-        asked = (_RUNNING, _READY, _RUNNABLE, OPEN_HANDOFFS, *map(_in_status, explained))
+        runnable = _RUNNABLE if self._policy.scheduling.promote else _RUNNABLE.but(dependent=True)
+        asked = (_RUNNING, _READY, runnable, OPEN_HANDOFFS, *map(_in_status, explained))
         running, ready, promotable, handed, *rest = self._find(*asked)
         others = dict(zip(explained, rest, strict=True))
         free = {task.id for task in (*promotable, *ready) if not _waits(task)}

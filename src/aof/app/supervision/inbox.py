@@ -1,7 +1,8 @@
 """What needs a person, oldest first: what the tasks say, leases that nobody reclaimed, silent agents, mail, handoffs.
 
-What the tasks say comes from the store, page by page; the others are few and are looked up each time. Must not know any
-surface, nor who may do what about it.
+Edits by hand that wait for a maintainer, too, counted from the last change of their task. What the tasks say comes from
+the store, page by page; the others are few and are looked up each time. Must not know any surface, nor who may do what
+about it.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from contextlib import suppress
 
 from msgspec import UNSET
 
+from aof.app.commands import unit_of_work
 from aof.app.documents.mailbox import commands as mailbox
 from aof.app.queries import cursors
 from aof.app.supervision import results
 from aof.core.documents.mailbox import facts, receivers
 from aof.core.errors.base import AofError, Call
+from aof.core.errors.tasks import EditWaits
 from aof.core.model import run, times
 from aof.core.model.ids import run_place
 from aof.core.model.org_chart import HUMAN
@@ -114,6 +117,8 @@ class _Look:
             yield from self._silent()
         if "handoff" in wanted:
             yield from self._handoffs()
+        if "edit" in wanted:
+            yield from self._edits()
         if "mail" in wanted:
             with suppress(AofError):  # a mailbox that cannot be read hides nothing else
                 yield from self._mail()
@@ -143,6 +148,21 @@ class _Look:
                 one = attention.Attention(health.since, "agent", agent)
                 call = Call("agents", {"agent": agent})
                 yield one, self._plain(one, health.reason or "does not answer", agent=agent, calls=(call,))
+
+    def _edits(self) -> Iterator[tuple[Attention, InboxItem]]:
+        """Edits by hand that wait for a maintainer, which they do only where callers are bound."""
+        here, files = self._environment, self._store.working_copy
+        if files is None or not here.policy_for_edits().binds:
+            return
+        for task_id in files.preloaded(files.changes()[1]):
+            error = unit_of_work.refusal(self._store, here.clock, here.policy_for_edits, task_id)
+            task = next(iter(self._store.records({task_id})), None)
+            if not isinstance(error, EditWaits) or task is None:
+                continue
+            one = attention.Attention(task.updated_at, "edit", task_id)
+            settle = (Call("sync", {"accept": task_id}), Call("sync", {"refuse": task_id}))
+            calls = (*settle, Call("show", {"task_id": task_id}))
+            yield one, self._item(one, task, reason=error.message, calls=calls)
 
     def _people(self) -> frozenset[str]:
         """The names that stand for people: maintainers, agents with a person behind them, and any person."""

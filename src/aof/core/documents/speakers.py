@@ -49,10 +49,10 @@ def is_maintainer(policy: Policy, name: str) -> bool:
 
 def not_maintainer(policy: Policy, command: OnDocument, what: str) -> NotAllowed | None:
     """The refusal of what only a maintainer may do; where the settings name none, everybody may."""
-    if not policy.maintainers or is_maintainer(policy, command.acting):
+    if not policy.has_maintainers or is_maintainer(policy, command.acting):
         return None
     return NotAllowed(
         f"{command.acting[:80]} is no maintainer and may not {what}",
-        f"let a maintainer do it: {', '.join(policy.maintainers[:5])}",
+        f"let a maintainer do it: {', '.join(policy.maintainers[:5]) or 'one whose name is proven'}",
         agent=command.acting[:80],
     )

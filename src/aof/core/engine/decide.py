@@ -300,7 +300,8 @@ def _deliver(records: Records, command: c.RecordDelivery, now: int) -> Verdict:
 
 
 def _import_edit(records: Records, command: c.ImportEdit, now: int) -> Verdict:
-    return manual_edit.import_edit(records, command, now)
+    verdict = manual_edit.import_edit(records, command, now)
+    return verdict if isinstance(verdict, AofError) else guard.waiting_edit(records, command) or verdict
 
 
 _DECIDERS: dict[type[c.OnTask], Callable[[Records, Any, int], Verdict]] = {

@@ -94,6 +94,12 @@ class LogDamaged(Internal):
     code = "log_damaged"
 
 
+class LogRewritten(LogDamaged):
+    """The log's hashes hold, but they are not those of what was appended: somebody calculated them again."""
+
+    code = "log_rewritten"
+
+
 class LaneRefused(LogDamaged):
     """A file in the log's folder is not a lane of it: from another repository, cut, or with a wrong header."""
 

@@ -107,6 +107,18 @@ class AmbiguousId(Invalid):
     code = "ambiguous_id"
 
 
+class EditWaits(Refused):
+    """A maintainer has to confirm an edit by hand before it is imported; until then the log's version counts."""
+
+    code = "edit_waits"
+
+
+class NothingWaits(NotFound):
+    """No edit by hand of the task waits for a maintainer."""
+
+    code = "nothing_waits"
+
+
 class UnreadableTask(Invalid):
     """The task's file cannot be understood; it was left as it is."""
 

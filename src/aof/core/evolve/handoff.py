@@ -107,6 +107,8 @@ def _closed(event: Event) -> dict[str, Any]:
     for name in ("outcome", "forwarded_to", "closed_reason"):
         if name in event.payload:
             changes[name] = event.payload[name]
+    if "warnings" in event.payload:
+        changes["warnings"] = tuple(event.payload["warnings"])
     return changes
 
 

@@ -18,7 +18,7 @@ from aof.core.evolve import comments, context, file_locks, open_handoffs, questi
 from aof.core.evolve.run import begun_lease, checked, progressed, run_by
 from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
-from aof.core.model.lifecycle import FINISHED
+from aof.core.model.lifecycle import FINISHED, WAITS_FOR_DEPENDENCIES
 from aof.core.model.task import Blocked, Cancel, Failure, Key, Link, Task
 
 _NAMES: Final = ("criterion", "id", "text")
@@ -175,6 +175,8 @@ def _transitioned(task: Task, event: Event) -> dict[str, Any]:
         changes["last_error"] = msgspec.convert(payload["error"], prepare_type(Failure))
     if task.gated and task.status in ("blocked", "backlog"):
         changes["workflow"] = workflow.resumed(task.workflow, event.timestamp)
+    if target not in ("backlog", "blocked") and WAITS_FOR_DEPENDENCIES in task.metadata:  # a block leads back there
+        changes["metadata"] = {key: value for key, value in task.metadata.items() if key != WAITS_FOR_DEPENDENCIES}
     if target in FINISHED:
         changes["ended_at"] = _moment(task, event)
     elif task.ended_at is not None:

@@ -369,10 +369,14 @@ class Exited(OnTask, frozen=True, kw_only=True):
 
 
 class ImportEdit(OnTask, frozen=True, kw_only=True):
-    """A person's edit or move of the file: what they changed, as the store found it."""
+    """A person's edit or move of the file: what they changed, as the store found it.
+
+    `accepted` says that a maintainer, the actor, has confirmed it.
+    """
 
     changes: dict[str, Any] = {}
     status: Status | None = None
     layout: str | None = None
     conflicts: tuple[str, ...] = ()
     created: dict[str, Any] | None = None
+    accepted: bool = False

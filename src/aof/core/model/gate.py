@@ -54,6 +54,12 @@ def gate_for(gates: Iterable[Gate], task: Task, action: str) -> Gate | None:
     return None if strictest is None or strictest.band == "auto" else strictest
 
 
+def selects(gates: Iterable[Gate], key: str) -> bool:
+    """Whether any gate asks for this selector of a task."""
+    found = (enforced(item) for gate in gates for item in gate.scope)
+    return any(one is not None and any(name == key for name, _ in one[1]) for one in found)
+
+
 def _covers(item: str, task: Task, action: str) -> bool:
     found = enforced(item)
     return found is not None and found[0] == action and all(_has(task, key, value) for key, value in found[1])

@@ -9,4 +9,5 @@ Priority = Literal["low", "normal", "high", "critical"]
 BlockedKind = Literal["blocked", "waiting_input", "waiting_permission", "waiting_resource", "paused"]
 Visibility = Literal["foreground", "background", "internal", "hidden"]
 Cause = Literal["failed", "timed_out", "lost"]
+Ending = Cause | Literal["paused", "blocked", "cancelled", "released"]  # of a run that no failure ended, too
 LockMode = Literal["exclusive", "shared"]

@@ -27,6 +27,7 @@ BLOCKED_KINDS: Final[tuple[str, ...]] = ("blocked", "waiting_input", "waiting_pe
 VISIBILITIES: Final[tuple[str, ...]] = ("foreground", "background", "internal", "hidden")
 CAUSES: Final[tuple[str, ...]] = ("failed", "timed_out", "lost")
 FINISHED: Final = frozenset({"done", "cancelled", "deadletter"})
+WAITS_FOR_DEPENDENCIES: Final = "waitForDependencies"  # in the metadata of a task put into the backlog only to wait
 FAILED: Final = frozenset({"cancelled", "deadletter"})
 
 

@@ -5,7 +5,7 @@ Must not know where they are written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 TYPE_CHECKING = False
@@ -19,8 +19,9 @@ _NONE: Mapping[str, int] = MappingProxyType({})
 
 
 class SchedulingPolicy:
-    """How many runs there may be at once, whether backlog is promoted, and how long a task may stay in a status.
+    """How many runs there may be at once, and how long a task may stay in a status.
 
+    With `promote`, all of the backlog becomes ready once it waits for nothing, not only what was put there to wait.
     `handoff_ms` is how long a handoff without a due date may stay unanswered by an agent that AOF does not start.
     `archive_ms` is how long a task that is done or cancelled stays before it is archived; None keeps it for good.
     """
@@ -29,7 +30,7 @@ class SchedulingPolicy:
         self,
         *,
         max_concurrent: int | None = None,
-        promote: bool = True,
+        promote: bool = False,
         patience_ms: Mapping[str, int] = _NONE,
         handoff_ms: int = 3_600_000,
         archive_ms: int | None = None,
@@ -54,7 +55,7 @@ _KEPT = WorklogPolicy()
 
 
 class Policy:
-    """What is in force."""
+    """What is in force. `has_maintainers` says that there are any, whether or not this caller may be one."""
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class Policy:
         messages_per_send: int = 1000,
         gates: tuple[Gate, ...] = (),
         worklog: WorklogPolicy = _KEPT,
+        has_maintainers: bool = False,
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
         self.kept_ttl_ms = kept_ttl_ms
@@ -94,11 +96,16 @@ class Policy:
         self.messages_per_send = messages_per_send
         self.gates = gates
         self.worklog = worklog
+        self.has_maintainers = has_maintainers or bool(maintainers)
 
     @property
     def binds(self) -> bool:
         """Whether callers are bound and gates are protected: with an org chart, or with strict identity."""
         return self.strict or self.org is not None
+
+    def without(self, names: Collection[str | None]) -> Policy:
+        """The same policy for a caller that has only said that it is one of these: no maintainer's name is its own."""
+        return self.but(maintainers=tuple(name for name in self.maintainers if name not in names))
 
     def but(self, **changes: Any) -> Policy:
         """The same policy with something changed."""

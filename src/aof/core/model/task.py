@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from aof.core.model.ids import run_id, run_place
-from aof.core.model.kinds import BlockedKind, Cause, LockMode, Priority, Status, Visibility
+from aof.core.model.kinds import BlockedKind, Ending, LockMode, Priority, Status, Visibility
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -96,7 +96,7 @@ class Failure(_Part, frozen=True, kw_only=True):
     code: str
     message: str
     at: str
-    cause: Cause = "failed"
+    cause: Ending = "failed"
     run_id: str | None = None
 
 

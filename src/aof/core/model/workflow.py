@@ -223,3 +223,44 @@ def has_open_hop(task: Task) -> bool:
     """Whether somebody could take a hop of the task while others of it run."""
     going_on = task.gated and task.status == "in-progress" and task.cancel is None
     return going_on and any(hop.get("status") == "ready" for hop in task.workflow["hops"])
+
+
+# What a condition may ask of a task, as far as an edit changes it.
+_ASKED: Final = (
+    "title",
+    "priority",
+    "owner",
+    "resource",
+    "visibility",
+    "routing",
+    "metadata",
+    "constraints",
+    "profile",
+)
+
+
+def read_fields(task: Task) -> frozenset[str]:
+    """The task's fields that the conditions of its workflow name, as paths such as `metadata.risk`.
+
+    A workflow that has not begun may be any: it may ask for whatever conditions can ask for.
+    """
+    if not task.gated:
+        return frozenset(_ASKED if task.routing.workflow else ())
+    found: set[str] = set()
+    queue: list[Any] = [hop.get("condition") for hop in task.workflow["template"]["hops"]]
+    while queue:
+        part = queue.pop()
+        if isinstance(part, dict):
+            queue += part.values()
+            found |= {part["field"]} if isinstance(part.get("field"), str) else set()
+        elif isinstance(part, list | tuple):
+            queue += part
+    return frozenset(found)
+
+
+def value_at(path: str, fields: dict[str, Any]) -> Any:
+    """What a path such as `metadata.risk` leads to; None where it leads nowhere."""
+    value: Any = fields
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value

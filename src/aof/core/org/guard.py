@@ -3,9 +3,10 @@
 Names must exist and be proven, rights must suffice, a claim must be the agent's to make. The caller is checked for
 commands that somebody gave, and not for what AOF does by itself.
 
-What gates read about a task is changed by its creator while it does not run the task, by leads and by maintainers. That
-is asked where there is a chart or where identity is strict; elsewhere a change is recorded and not refused. A person's
-edit of a file is not checked: a user who may write the files may write anything. Must not know how anything is loaded.
+What gates read about a task is changed by its creator while it does not run the task, by leads and by maintainers, who
+alone interrupt somebody else's run by a block. That is asked where there is a chart or where identity is strict;
+elsewhere a change is recorded and not refused. A person's edit of a file that does the same, or takes a task out of its
+review, waits there for a maintainer. Must not know how anything is loaded.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ import msgspec
 
 from aof.core.errors.base import AofError, Call
 from aof.core.errors.org import AgentInactive, NoRoute, NotAllowed, NotRouted, SelfApproval, Unauthenticated
+from aof.core.errors.tasks import EditWaits
 from aof.core.model import commands as c
+from aof.core.model.gate import selects
 from aof.core.model.org_chart import Agent, OrgChart
+from aof.core.model.policy import Policy
 from aof.core.model.records import Records
 from aof.core.model.task import Task
+from aof.core.model.workflow import leases, read_fields, value_at
 from aof.core.org.budgets.enforcement import one_run_too_many
 from aof.core.org.capacity import at_capacity, counted
 from aof.core.org.rights import (
@@ -39,10 +44,11 @@ from aof.core.org.rights import (
 )
 from aof.core.org.routing import refusal, work_of
 from aof.core.tasks.edit import changed
+from aof.core.tasks.manual_edit import theirs
 from aof.core.validation.findings import suggestion
 
 _SHOWN = 10
-FIELDS: Final = ("routing", "acceptance", "constraints", "profile", "resource")
+FIELDS: Final = ("routing", "acceptance", "constraints", "profile", "resource", "owner")
 KEYS: Final = ("reviewRequired", "risk", "profile", "workflow", "maxAttempts", "delegationDepth")
 _LEADING: Final[dict[type[c.OnTask], str]] = {
     c.Pause: "pausing it",
@@ -62,7 +68,7 @@ def caller_refused(records: Records, command: c.OnTask) -> AofError | None:
             return refusal
     if task is None or isinstance(command, c.OwnRule):
         return None
-    if command.limited and (refusal := beyond_work(task, command)):
+    if command.limited and (refusal := beyond_work(task, command) or _beyond_name(task, command)):
         return refusal
     proven = unproven_gate(records, task, command) if policy.require_secret else None
     return proven or gate_refusal(records, task, command)
@@ -143,15 +149,39 @@ def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:
     return None
 
 
-def gated_changes(task: Task, given: dict[str, Any]) -> tuple[str, ...]:
-    """The names of what an edit would change of all that gates read."""
-    changes = changed(task, given)
-    fields = [name for name in FIELDS if name in changes]
-    if "metadata" not in changes:
-        return tuple(fields)
-    after = changes["metadata"] or {}
-    before: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(task.metadata))
-    return (*fields, *(key for key in KEYS if before.get(key) != after.get(key)))
+def gated_changes(policy: Policy, task: Task, changes: dict[str, Any]) -> tuple[str, ...]:
+    """The names of all that gates read among these changes, each of which says what its field would be.
+
+    Some fields count for every task. Others count where the conditions of the task's workflow, or the gates of the
+    session charter, name them.
+    """
+    before: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(task))
+    after = before | changes
+    fields = (name for name in FIELDS if name in changes)
+    keys = (f"metadata.{key}" for key in KEYS)
+    asked = (path for path in sorted(read_fields(task)) if path.partition(".")[0] not in FIELDS)
+    priority = ("priority",) if selects(policy.gates, "priority") else ()
+    read = (path for path in (*keys, *asked, *priority) if value_at(path, before) != value_at(path, after))
+    return tuple(dict.fromkeys((*fields, *(path.removeprefix("metadata.") for path in read))))
+
+
+def waiting_edit(records: Records, command: c.ImportEdit) -> EditWaits | None:
+    """What of a person's edit a maintainer has to confirm before it is imported; None where it needs nobody."""
+    task = None if command.accepted or command.created is not None else records.look(command.task_id)
+    if task is None or not records.policy.binds:
+        return None
+    leaves = task.status == "review" and command.status not in (None, "review")
+    does = [f"takes it out of review into {command.status}"] if leaves else []
+    if fields := gated_changes(records.policy, task, theirs(command.changes)):
+        does.append(f"changes what its gates read: {', '.join(fields)}")
+    if not does:
+        return None
+    return EditWaits(
+        f"an edit by hand of {task.id} waits for a maintainer: it {' and '.join(does)}",
+        f"'aof sync --accept {task.id}' imports it, and 'aof sync --refuse {task.id}' puts it aside",
+        task_id=task.id,
+        fields=[*fields, *["status"] * leaves],
+    )
 
 
 def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | None:
@@ -159,12 +189,34 @@ def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | 
     policy = records.policy
     agent = acting(task, command)
     if isinstance(command, c.Edit):
-        fields = gated_changes(task, command.changes) if policy.binds else ()
+        fields = gated_changes(policy, task, changed(task, command.changes)) if policy.binds else ()
         return _refused(records, task, agent, fields) if fields else None
+    if policy.binds and (refusal := _interrupts(policy, task, command, agent)):
+        return refusal
     approves = right_for(task, command) == "judge" and not sends_back(command)
     own = did(task, agent) or (command.session is not None and did(task, command.session))
     bound = command.vouched == "secret" or (policy.strict and agent not in policy.maintainers)
     return self_approval(task, agent) if approves and own and bound else None
+
+
+def _interrupts(policy: Policy, task: Task, command: c.OnTask, agent: str) -> NotAllowed | None:
+    """Why the acting agent may not end somebody else's run by blocking the task, or by giving it up."""
+    ends = isinstance(command, c.Block | c.Pause) or (
+        task.gated and isinstance(command, c.Update) and command.status in ("blocked", "deadletter")
+    )
+    holder = next((lease.agent for lease in leases(task) if lease.agent != agent), None) if ends else None
+    leads = agent in policy.maintainers or (
+        policy.org is not None and kind_of(policy.org, agent, policy.maintainers) == "lead"
+    )
+    if holder is None or leads:
+        return None
+    return NotAllowed(
+        f"{holder} is at work on {task.id}, and {agent} may not interrupt that",
+        f"leave it to {holder}, a lead or a maintainer; or say in a comment what is in the way",
+        Call("comment", {"task_id": task.id, "text": "…"}),
+        agent=agent,
+        holder=holder,
+    )
 
 
 def _refused(records: Records, task: Task, agent: str, fields: tuple[str, ...]) -> AofError | None:
@@ -220,6 +272,20 @@ def beyond_work(task: Task, command: c.OnTask) -> NotAllowed | None:
     )
 
 
+def _beyond_name(task: Task, command: c.OnTask) -> NotAllowed | None:
+    """Why a session does not take what is meant for a role when nobody but itself has said who it is."""
+    takes = right_for(task, command) == "take" or (isinstance(command, c.Complete) and task.status == "ready")
+    role = "its hops need one" if task.gated else f"it needs '{task.routing.role}'" if task.routing.role else None
+    if command.vouched is not None or not takes or role is None:
+        return None
+    return NotAllowed(
+        f"nobody has said who this session is, so it has no role, and {task.id} is for a role: {role}",
+        f"set AOF_ACTOR={command.acting[:80]} in the settings of the MCP client, or use a token over HTTP",
+        Call("show", {"task_id": task.id}),
+        agent=command.acting[:80],
+    )
+
+
 def _for_leads(task: Task, command: c.OnTask) -> str | None:
     """What a lead does with a task, in words; also where it is a part of something else, such as an undo."""
     if tries_again(task, command):
@@ -237,7 +303,7 @@ def unproven_gate(records: Records, task: Task, command: c.OnTask) -> Unauthenti
     trusted = {command.actor, command.session or command.actor} <= set(records.policy.maintainers)
     if not command.outside or command.vouched is not None or trusted:
         return None
-    gated = isinstance(command, c.Edit) and bool(gated_changes(task, command.changes))
+    gated = isinstance(command, c.Edit) and bool(gated_changes(records.policy, task, changed(task, command.changes)))
     if not (gated or _cancels(task, command) or right_for(task, command) == "judge"):
         return None
     return Unauthenticated(

@@ -15,7 +15,7 @@ from aof.core.model.task import Question, Task
 from aof.core.model.times import end_of
 from aof.core.model.workflow import held_leases
 
-Need = Literal["gate", "question", "blocked", "deadletter", "overdue", "lease", "agent", "mail", "handoff"]
+Need = Literal["gate", "question", "blocked", "deadletter", "overdue", "lease", "agent", "mail", "handoff", "edit"]
 NEEDS: Final[tuple[Need, ...]] = (
     "gate",
     "question",
@@ -26,6 +26,7 @@ NEEDS: Final[tuple[Need, ...]] = (
     "agent",
     "mail",
     "handoff",
+    "edit",
 )
 _STUCK: Final = frozenset({"blocked", "waiting_input", "waiting_permission"})
 _RESTING: Final = frozenset({"backlog", "blocked"})

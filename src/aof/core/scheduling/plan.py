@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from aof.core.model.ids import split_task_id
-from aof.core.model.lifecycle import priority_rank
+from aof.core.model.lifecycle import WAITS_FOR_DEPENDENCIES, priority_rank
 from aof.core.model.policy import Policy
 from aof.core.model.run import lease_end
 from aof.core.model.task import Task
@@ -260,12 +260,17 @@ def _end(task: Task) -> str:
     return task.ended_at or task.last_transition_at
 
 
-def _waiting(view: View, task: Task) -> Verdict:
-    """What keeps a task in backlog or ready, whichever agent would do it."""
+def _withheld(task: Task) -> str | None:
+    """What keeps a task from being begun, whatever becomes of others."""
     if task.cancel is not None:
         return f"cancelled by {task.cancel.by}; something below it has not settled yet"
-    if task.metadata.get("draft"):
-        return "it is a draft"
+    return "it is a draft" if task.metadata.get("draft") else None
+
+
+def _waiting(view: View, task: Task) -> str | None:
+    """What keeps a task in backlog or ready, whichever agent would do it."""
+    if (reason := _withheld(task)) is not None:
+        return reason
     if task.id in view.snapshot.free:
         return None
     if task.retry.waits_for_children or not task.depends_on:
@@ -274,10 +279,11 @@ def _waiting(view: View, task: Task) -> Verdict:
 
 
 def _promote(view: View, task: Task) -> Verdict:
+    stays = not view.policy.scheduling.promote and not task.metadata.get(WAITS_FOR_DEPENDENCIES)
+    if stays and _withheld(task) is None:
+        return "it stays in the backlog until somebody makes it ready"
     if (reason := _waiting(view, task)) is not None:
         return reason
-    if not view.policy.scheduling.promote:
-        return "waits to be promoted by hand"
     reason = "its dependencies are done" if task.depends_on else "it waits for nothing"
     return Action(action="promote", task_id=task.id, reason=reason)
 

@@ -17,7 +17,7 @@ HOST_DIED: Final = "host_died"
 
 
 def close_run(
-    task: Task, now: int, *, status: str, code: str, message: str = "", cause: str = "failed", counts: bool = False
+    task: Task, now: int, *, status: str, code: str, message: str = "", cause: str | None = None, counts: bool = False
 ) -> tuple[Draft, ...]:
     """Close the current run, if one is open, or those of all hops. Only what counts as a failure uses up an attempt."""
     if task.cancel is not None and task.cancel.stopped:
@@ -45,7 +45,7 @@ def close_hops(
     status: str,
     code: str,
     message: str = "",
-    cause: str = "failed",
+    cause: str | None = None,
     counts: bool = False,
 ) -> tuple[Draft, ...]:
     """The events that end the runs of these hops without a result."""
@@ -61,11 +61,12 @@ def _closed(
     status: str,
     code: str,
     message: str,
-    cause: str,
+    cause: str | None,
     counts: bool,
     hop: str | None = None,
 ) -> Draft:
     payload: dict[str, Any] = {} if hop is None else {"hop": hop}
+    cause = cause or _ending(status, code)
     payload |= {
         "agent": lease.agent,
         "status": status,
@@ -74,6 +75,13 @@ def _closed(
         "cause": next_cause(cause, code) if counts else code,
     }
     return Draft(type="task.attempt.failed", task_id=task.id, run_id=lease.run_id, payload=payload)
+
+
+def _ending(status: str, code: str) -> str:
+    """How a run ended whose end nobody reported: what was done to its task."""
+    if status in ("cancelled", "released"):
+        return code if code in ("paused", "blocked") else status
+    return "failed"
 
 
 def next_cause(cause: str, code: str) -> str:

@@ -13,6 +13,7 @@ from aof.core.evolve import work_log
 from aof.core.model.commands import Create
 from aof.core.model.events import DELEGATED, SCHEMA_VERSION, Draft
 from aof.core.model.ids import is_task_id
+from aof.core.model.lifecycle import WAITS_FOR_DEPENDENCIES
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Retry
 from aof.core.tasks import dependencies, graph
@@ -36,8 +37,10 @@ def create(records: Records, command: Create, now: int, more: dict[str, Any] | N
     refusal = _impossible_id(records, command.task_id) or bad_edges(records, command.depends_on, command.parent_id)
     if refusal:
         return refusal
-    status = "backlog" if command.metadata.get("draft") else command.status
-    fields = _fields(command, status, records.policy.max_attempts) | (more or {})
+    draft = bool(command.metadata.get("draft"))
+    fields = _fields(command, "backlog" if draft else command.status, records.policy.max_attempts) | (more or {})
+    if command.status == "backlog" and command.depends_on and not draft:
+        fields["metadata"] = fields.get("metadata", {}) | {WAITS_FOR_DEPENDENCIES: True}
     front = {name: value for name, value in fields.items() if name != "body"}
     return limits.data("the task", front) or Decision(drafts=born(records, command.task_id, {"task": fields}, now))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from aof.core.errors.base import AofError
 from aof.core.model.commands import Alert, DeadLetter, Promote
 from aof.core.model.events import Draft
-from aof.core.model.lifecycle import FINISHED
+from aof.core.model.lifecycle import FINISHED, WAITS_FOR_DEPENDENCIES
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.tasks.attempts import failure
 from aof.core.tasks.dependencies import dead_lettered
@@ -17,8 +17,10 @@ from aof.core.validation.limits import REASON, text
 
 
 def promote(records: Records, command: Promote, _now: int) -> Verdict:
-    """From backlog to ready, once nothing is waited for."""
+    """From backlog to ready, once nothing is waited for, if it was put there only to wait or all are promoted."""
     task = records.task(command.task_id)
+    if not (records.policy.scheduling.promote or task.metadata.get(WAITS_FOR_DEPENDENCIES)):
+        return Decision()
     blockers = [records.look(edge) for edge in task.depends_on]
     waits = any(blocker is None or blocker.status != "done" for blocker in blockers)
     if task.status != "backlog" or task.archived or task.cancel is not None or task.metadata.get("draft") or waits:

@@ -88,7 +88,8 @@ def _last_lease(task: Task, heartbeat: Heartbeat | None) -> Lease | None:
 
 
 def _dead(task: Task, _heartbeat: Heartbeat | None, _now: int) -> Normalized:
-    return task.last_error.cause if task.last_error else "failed"
+    cause = task.last_error.cause if task.last_error else "failed"
+    return cause if cause in ("timed_out", "lost") else "failed"
 
 
 _BY_STATUS: Final[dict[str, Callable[[Task, Heartbeat | None, int], Normalized]]] = {

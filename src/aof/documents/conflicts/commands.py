@@ -90,7 +90,7 @@ class SettleConflict(Follow, frozen=True, kw_only=True):
             return _unknown(self.conflict)
         if found is not None and not found.is_open:
             return _over(found)
-        if speakers.is_maintainer(records.policy, self.acting) or not records.policy.maintainers:
+        if speakers.is_maintainer(records.policy, self.acting) or not records.policy.has_maintainers:
             return None
         mode = parse_charter(records.documents[CHARTER]).governance.decision_mode
         part = (found.agent, found.other) if found is not None else (proposed.author,) if proposed is not None else ()

@@ -29,6 +29,7 @@ _MOST_FRONTMATTER: Final = 65_536
 _MARK = re.compile(r"^[ \t]*<!--\s*(?:SECTION|AC|DOD):[\w:]*(?:BEGIN|END)\s*-->[ \t]*\n?", re.MULTILINE)
 _CRITERIA = re.compile(r"^##[ \t]+Acceptance Criteria[^\n]*\n(.*?)(?=^##[ \t]|\Z)", re.DOTALL | re.MULTILINE)
 _POINT = re.compile(r"^[ \t]*[-*][ \t]+\[[ xX]\][ \t]*(?:#\d+[ \t]+)?(.+)$", re.MULTILINE)
+_TICKED = re.compile(r"^[ \t]*[-*][ \t]+\[[xX]\]", re.MULTILINE)
 _ABOUT: Final = (
     "created_date",
     "updated_date",
@@ -37,10 +38,11 @@ _ABOUT: Final = (
     "reporter",
     "references",
     "documentation",
+    "ordinal",
+    "subtasks",
 )
 _USED: Final = (
-    *_ABOUT, "id", "title", "status", "assignee", "labels", "dependencies", "parent_task_id", "priority", "ordinal",
-    "subtasks",
+    *_ABOUT, "id", "title", "status", "assignee", "labels", "dependencies", "parent_task_id", "priority",
 )  # fmt: skip
 
 Yaml = Callable[[str], object]
@@ -74,6 +76,8 @@ def _task(file: SourceFile, given: dict[str, Any], body: str) -> ForeignTask:
     if criteria is not None:
         points = _POINT.findall(criteria[1])
         model.set_acceptance(task, points)
+        if ticked := len(_TICKED.findall(criteria[1])):
+            task.lose("checkboxes", f"ticked there: {ticked} of {len(points)}")
         body = body[: criteria.start()] + body[criteria.end() :] if points else body
     model.sections(task, (("", re.sub(r"\A\s*##[ \t]+Description[ \t]*\n", "", body)),))
     folders = file.name.split("/")[:-1]
@@ -94,7 +98,7 @@ def _task(file: SourceFile, given: dict[str, Any], body: str) -> ForeignTask:
         task.parent = _key(parent)
     elif "." in number:
         task.parent = task.key.rpartition(".")[0]
-    task.about = {name: given[name] for name in _ABOUT if given.get(name)}
+    task.about |= {name: given[name] for name in _ABOUT if given.get(name)}
     model.note_rest(task, given, _USED)
     return task
 

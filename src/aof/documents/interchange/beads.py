@@ -31,17 +31,23 @@ _PRIORITY: Final[Mapping[str, Priority]] = {
     "p0": "critical", "p1": "high", "p2": "normal", "p3": "low", "p4": "low",
 }  # fmt: skip
 _BULLET: Final = re.compile(r"\A\s*(?:[-*+]\s+)?(?:\[[ xX]\]\s*)?")
+_TICKED: Final = re.compile(r"^\s*(?:[-*+]\s+)?\[[xX]\]", re.MULTILINE)
 _ABOUT: Final = ("issue_type", "created_at", "updated_at", "closed_at", "close_reason", "external_ref", "created_by")
 _USED: Final = (
     *_ABOUT, "id", "title", "description", "design", "acceptance_criteria", "notes", "status", "priority", "assignee",
     "labels", "dependencies", "comments", "content_hash", "due_at",
 )  # fmt: skip
+_PARTS: Final = {
+    "dependencies": ("issue_id", "depends_on_id", "type"),
+    "comments": ("id", "issue_id", "author", "created_at", "text"),
+}
 
 
 def read(files: list[SourceFile]) -> Reading | InvalidInput:
     """Every line is an issue."""
     reading = Reading([], [])
     for file in files:
+        rows: list[dict[str, Any]] = []
         for number, row in enumerate(file.text.split("\n"), 1):
             if not row.strip():
                 continue
@@ -51,12 +57,17 @@ def read(files: list[SourceFile]) -> Reading | InvalidInput:
             if not isinstance(given, dict) or not model.line(given.get("id")):
                 return InvalidInput(f"{file.name[:80]}:{number} is not an issue of beads", "export it with: bd export")
             reading.tasks.append(_issue(given))
+            rows += [given]
+        for field, used in _PARTS.items():
+            model.note_parts(reading, file, field, (one for row in rows for one in _rows(row.get(field))), used)
     return reading
 
 
 def _issue(given: dict[str, Any]) -> ForeignTask:
     task = model.new_task(given["id"], given.get("title"))
     criteria = model.text(given.get("acceptance_criteria"))
+    if ticked := len(_TICKED.findall(criteria)):
+        task.lose("checkboxes", f"ticked there: {ticked}")
     model.sections(
         task,
         (
@@ -65,7 +76,7 @@ def _issue(given: dict[str, Any]) -> ForeignTask:
             ("Notes", given.get("notes")),
         ),
     )
-    said = [one for one in _rows(given.get("comments")) if isinstance(one, dict)]
+    said = [one if isinstance(one, dict) else {"text": model.line(one)} for one in _rows(given.get("comments"))]
     model.set_comments(task, [(one.get("author"), one.get("created_at"), one.get("text")) for one in said])
     model.set_acceptance(task, (_BULLET.sub("", one) for one in criteria.splitlines()))
     model.set_status(task, given.get("status"), _STATUS, _INEXACT)
@@ -74,7 +85,7 @@ def _issue(given: dict[str, Any]) -> ForeignTask:
     model.set_owner(task, model.listed([given.get("assignee")]))
     model.set_due(task, given.get("due_at"))
     _edges(task, given.get("dependencies"))
-    task.about = {name: model.line(given[name])[:500] for name in _ABOUT if given.get(name)}
+    model.keep(task, given, _ABOUT)
     model.note_rest(task, given, _USED)
     return task
 

@@ -21,14 +21,28 @@ _ADDRESS = re.compile(r"https?://[^/]+/(?:repos/)?([^/]+/[^/]+)/issues/\d+")
 _USED: Final = (
     "number", "title", "body", "state", "stateReason", "state_reason", "labels", "assignees", "assignee", "milestone",
     "url", "html_url", "createdAt", "created_at", "closedAt", "closed_at", "updatedAt", "updated_at", "author", "user",
-    "comments", "closed", "id", "node_id",
+    "comments", "closed", "closed_by", "id", "node_id",
 )  # fmt: skip
 _ABOUT: Final = {
     "url": ("html_url", "url"),
+    "stateReason": ("stateReason", "state_reason"),
     "createdAt": ("createdAt", "created_at"),
     "closedAt": ("closedAt", "closed_at"),
     "updatedAt": ("updatedAt", "updated_at"),
 }
+_NAMES: Final = ("login", "is_bot", "id", "node_id", "type", "gravatar_id", "user_view_type")
+_PARTS: Final = {
+    "labels": ("name", "id", "node_id", "color", "default"),
+    "comments": ("author", "user", "createdAt", "created_at", "body", "id", "node_id"),
+    "assignees": _NAMES,
+    "author": _NAMES,
+    "user": _NAMES,
+    "milestone": ("title", "dueOn", "due_on", "number", "id", "node_id"),
+}
+EXPORT: Final = (
+    "gh issue list --state all --limit 1000 --json "
+    "number,title,body,state,stateReason,labels,assignees,milestone,author,url,createdAt,updatedAt,closedAt,comments"
+)
 
 
 def read(files: list[SourceFile]) -> Reading | InvalidInput:
@@ -43,14 +57,24 @@ def read(files: list[SourceFile]) -> Reading | InvalidInput:
             if not isinstance(one, dict) or not isinstance(one.get("number"), int):
                 return InvalidInput(
                     f"{file.name[:80]} holds something that is not an issue with a number",
-                    "export them with: gh issue list --state all --limit 1000 --json "
-                    "number,title,body,state,stateReason,labels,assignees,milestone,url,createdAt,closedAt,comments",
+                    f"export them with: {EXPORT}",
                 )
             if one.get("pull_request"):
                 reading.lost.append(NotMapped(f"#{one['number']}", "pull_request", "pull requests are not tasks"))
             else:
                 reading.tasks.append(_issue(one))
+        for field, used in _PARTS.items():
+            found = (one.get(field) for one in rows if not one.get("pull_request"))
+            parts = [part for one in found for part in (one if isinstance(one, list) else [one])]
+            model.note_parts(reading, file, field, map(_without_addresses, parts), used)
     return reading
+
+
+def _without_addresses(given: Any) -> Any:
+    """A record without what only leads to other pages, and without counts of nothing."""
+    if not isinstance(given, dict):
+        return given
+    return {key: value for key, value in given.items() if value != 0 and not str(key).endswith(("_url", "url"))}
 
 
 def _issue(given: dict[str, Any]) -> ForeignTask:
@@ -74,26 +98,33 @@ def _issue(given: dict[str, Any]) -> ForeignTask:
     numbers = [one for row in _WAITS.findall(task.body) for one in re.findall(r"#(\d+)", row)]
     task.depends_on = tuple(dict.fromkeys(f"{place}#{number}" for number in numbers))
     model.set_comments(task, _comments(given.get("comments")))
-    task.about = {
-        name: model.line(next((given[one] for one in places if given.get(one)), ""))[:500]
-        for name, places in _ABOUT.items()
-        if any(given.get(one) for one in places)
-    }
+    model.keep(
+        task,
+        {name: next((given[one] for one in places if given.get(one)), "") for name, places in _ABOUT.items()},
+        _ABOUT,
+    )
     milestone = given.get("milestone")
-    if isinstance(milestone, dict) and milestone.get("title"):
-        task.about["milestone"] = model.line(milestone["title"])[:200]
-    model.note_rest(task, {name: value for name, value in given.items() if name in _TELLING}, _USED)
+    stone = milestone if isinstance(milestone, dict) else {"title": milestone}
+    author, closer = (
+        _names([one], "login") for one in (given.get("author") or given.get("user"), given.get("closed_by"))
+    )
+    more = {
+        "author": ", ".join(author),
+        "closedBy": ", ".join(closer),
+        "milestone": stone.get("title"),
+        "milestoneDue": stone.get("dueOn") or stone.get("due_on"),
+    }
+    model.keep(task, more, more)
+    if isinstance(given.get("comments"), int) and given["comments"]:
+        task.lose("comments", f"{given['comments']} are not in the file; to have them: {EXPORT}")
+    model.note_rest(task, {name: _told(value) for name, value in _without_addresses(given).items()}, _USED)
     return task
 
 
-_TELLING: Final = (
-    "sub_issues_summary",
-    "reactionGroups",
-    "projectItems",
-    "isPinned",
-    "locked",
-    "issue_dependencies_summary",
-)
+def _told(value: object) -> object:
+    """A value, or nothing where a record only counts nothing."""
+    rest = _without_addresses(value)
+    return value if rest else None
 
 
 def _names(given: object, key: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from aof._support import nesting
 from aof.core.errors.base import InvalidInput
 from aof.core.evolve import comments, work_log
 from aof.core.model.ids import is_agent_name
@@ -21,6 +22,8 @@ from aof.core.validation import limits
 Target = Literal["ready", "backlog", "blocked", "done", "cancelled"]
 MOST_TASKS: Final = 5_000
 MOST_BYTES: Final = 10_000_000
+_KEPT_TEXT: Final = 500
+_KEPT_BYTES: Final = 1_000
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -73,6 +76,8 @@ def new_task(key: object, title: object) -> ForeignTask:
     """A task with its ID there and a title that fits on one line."""
     name = line(key)[: limits.ITEM]
     task = ForeignTask(key=name, title=line(title) or name, lost=[], about={})
+    if len(line(key)) > limits.ITEM:
+        task.lose("id", f"cut to {limits.ITEM} characters")
     if len(task.title) > limits.TITLE:
         task.lose("title", f"cut to {limits.TITLE} characters")
         task.title = f"{task.title[: limits.TITLE - 1]}…"
@@ -125,7 +130,10 @@ def listed(value: object) -> list[str]:
 
 def set_tags(task: ForeignTask, values: Iterable[str]) -> None:
     """The tags, as many and as long as a task may have."""
-    found = list(dict.fromkeys(one[: limits.ITEM] for one in values if one))
+    given = [one for one in values if one]
+    found = list(dict.fromkeys(one[: limits.ITEM] for one in given))
+    if any(len(one) > limits.ITEM for one in given):
+        task.lose("tags", f"cut to {limits.ITEM} characters")
     if len(found) > limits.ITEMS:
         task.lose("tags", f"only the first {limits.ITEMS} of {len(found)}")
     task.tags = tuple(found[: limits.ITEMS])
@@ -152,6 +160,8 @@ def set_owner(task: ForeignTask, names: list[str]) -> None:
         task.lose("assignee", f"{found[0][:80]!r} cannot be a name here")
     if len(found) > 1:
         task.lose("assignee", f"only the first of {len(found)} owns the task")
+    if found != [task.owner]:
+        task.about["assignees"] = found
 
 
 def set_priority(task: ForeignTask, value: object, known: Mapping[str, Priority]) -> None:
@@ -161,6 +171,8 @@ def set_priority(task: ForeignTask, value: object, known: Mapping[str, Priority]
         return
     if word in known:
         task.priority = known[word]
+        if word != task.priority:
+            task.about["priority"] = word
     else:
         task.lose("priority", f"{word[:80]!r} is unknown and became {task.priority}")
 
@@ -174,6 +186,8 @@ def set_status(task: ForeignTask, value: object, known: Mapping[str, Target], in
         task.lose("status", f"{word[:80]!r} is unknown and became {task.status}")
         return
     task.status = known[word]
+    if word != task.status:
+        task.about["status"] = word
     if word in inexact:
         task.lose("status", f"{word} became {task.status}: {inexact[word]}")
 
@@ -191,16 +205,44 @@ def set_due(task: ForeignTask, value: object) -> None:
         task.due = said
 
 
+def keep(task: ForeignTask, given: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Keep these values of the source, as text, with what is known of the task's origin."""
+    for name in names:
+        if said := line(given.get(name)):
+            task.about[name] = said[:_KEPT_TEXT]
+            if len(said) > _KEPT_TEXT:
+                task.lose(name, f"cut to {_KEPT_TEXT} characters")
+
+
 def note_rest(task: ForeignTask, given: Mapping[str, Any], used: Iterable[str]) -> None:
-    """What a reader did not use and what says something is lost, by name."""
+    """Report what a reader did not use and what says something; where it is short enough, keep it."""
     for name in sorted(set(map(str, given)) - set(used)):
-        if given.get(name) not in (None, "", [], {}, False):
+        value = given.get(name)
+        if value in (None, "", [], {}, False):
+            continue
+        if name in task.about or limits.data(name, value, _KEPT_BYTES) is not None:
             task.lose(line(name)[:80], "has no place here")
+        else:
+            task.about[name] = value
+            task.lose(line(name)[:80], "has no place here; kept in metadata.source")
+
+
+def note_parts(reading: Reading, file: SourceFile, field: str, rows: Iterable[object], used: Iterable[str]) -> None:
+    """Report once for a file which parts of the records in a field were not used."""
+    said = {
+        key
+        for row in rows
+        if isinstance(row, dict)
+        for key, value in row.items()
+        if value not in (None, "", [], {}, False)
+    }
+    if left := sorted(map(line, said - set(used))):
+        reading.lost.append(NotMapped(line(file.name)[:200], field, f"without {', '.join(left)[:400]}"))
 
 
 def decoded(file: SourceFile) -> Any:
     """The JSON of a file, or what is wrong with it."""
     try:
-        return msgspec.json.decode(file.text.lstrip("\ufeff").encode("utf-8", "replace"))
+        return nesting.decode(file.text.lstrip("\ufeff").encode("utf-8", "replace"), object)
     except (msgspec.DecodeError, RecursionError) as error:
         return InvalidInput(f"{file.name[:80]} is not JSON: {str(error)[:200]}", "give the file as the tool wrote it")

@@ -74,10 +74,25 @@ def _read_one(file: SourceFile, reading: Reading) -> InvalidInput | None:
             return InvalidInput(f"the first line of {file.name[:80]} {wrong}", f"name the columns, such as: {there}")
         for shown, name in zip(header, names, strict=True):
             if name not in COLUMNS:
-                reading.lost.append(NotMapped(file.name[:200], shown[:80], "this column has no place here"))
+                reading.lost.append(
+                    NotMapped(
+                        file.name[:200],
+                        shown[:80],
+                        "this column has no place here; its values are kept in metadata.source",
+                    )
+                )
         for row in rows:
             if any(one.strip() for one in row):
-                reading.tasks.append(_task(dict(zip(names, map(_plain, row), strict=False))))
+                task = _task(dict(zip(names, map(_plain, row), strict=False)))
+                more = {
+                    shown: _plain(one)
+                    for shown, name, one in zip(header, names, row, strict=False)
+                    if name not in COLUMNS
+                }
+                model.keep(task, more, more)
+                if any(one.strip() for one in row[len(names) :]):
+                    task.lose("columns", f"the row has {len(row)} values, the header {len(names)}")
+                reading.tasks.append(task)
     except csv.Error as error:
         return InvalidInput(f"{file.name[:80]}, line {rows.line_num}: {error}", "save it as CSV in UTF-8")
     return None
@@ -98,9 +113,7 @@ def _task(given: dict[str, str]) -> ForeignTask:
     model.set_due(task, given.get("due"))
     task.depends_on = tuple(dict.fromkeys(model.listed(given.get("dependsOn"))))
     task.parent = model.line(given.get("parent")) or None
-    task.about = {
-        name: one[:500] for name in ("createdAt", "updatedAt", "endedAt") if (one := model.line(given.get(name)))
-    }
+    model.keep(task, given, ("createdAt", "updatedAt", "endedAt"))
     for name in ("agent", "role", "team"):
         if given.get(name):
             task.lose(name, "routing is not imported; set it with 'aof bulk edit'")

@@ -46,7 +46,10 @@ def read(files: list[SourceFile]) -> Reading | InvalidInput:
             for one in tasks:
                 if not isinstance(one, dict) or not model.line(one.get("id")):
                     return InvalidInput(f"{file.name[:80]} has a task without an id", "repair it in Task Master first")
-                reading.tasks += _with_subtasks(tag, one)
+                reading.tasks += _with_subtasks(tag, one, model.line(one["id"]), None)
+        if isinstance(whole, dict):
+            lists_there = [whole, *(one for one in whole.values() if isinstance(one, dict))]
+            model.note_parts(reading, file, "file", lists_there, ("tasks", *lists))
     return reading
 
 
@@ -65,14 +68,16 @@ def _lists(whole: object) -> dict[str, list[Any]] | None:
     return tagged or None
 
 
-def _with_subtasks(tag: str, given: dict[str, Any]) -> Iterator[ForeignTask]:
-    own = model.line(given["id"])
-    yield _task(tag, given, own, None)
+def _with_subtasks(tag: str, given: dict[str, Any], own: str, parent: str | None) -> Iterator[ForeignTask]:
+    task = _task(tag, given, own, parent)
+    yield task
     subtasks = given.get("subtasks")
     for one in subtasks if isinstance(subtasks, list) else []:
         if isinstance(one, dict):
             number = model.line(one.get("id"))
-            yield _task(tag, one, number if "." in number else f"{own}.{number}", own)
+            yield from _with_subtasks(tag, one, number if "." in number else f"{own}.{number}", own)
+        else:
+            task.lose("subtasks", f"{model.line(one)[:80]!r} is no subtask")
 
 
 def _task(tag: str, given: dict[str, Any], own: str, parent: str | None) -> ForeignTask:
@@ -88,7 +93,8 @@ def _task(tag: str, given: dict[str, Any], own: str, parent: str | None) -> Fore
     found = [model.line(one) for one in waits] if isinstance(waits, list) else []
     task.depends_on = tuple(dict.fromkeys(_key(tag, _whole(one, parent)) for one in found if one))
     metadata = given.get("metadata")
-    task.about = {"metadata": metadata} if isinstance(metadata, dict) and metadata else {}
+    if metadata:
+        task.about["metadata"] = metadata
     model.note_rest(task, given, _USED)
     return task
 

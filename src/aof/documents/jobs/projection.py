@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from aof._support.typed import prepare_type
+from aof._support import nesting
 from aof.core.errors.jobs import UnreadableJobs
 from aof.core.jobs.job import REMOVED, Job, evolve_jobs
 from aof.core.jobs.timing import problem
@@ -96,7 +96,7 @@ def parsed(text: str) -> JobsFile:
     if not text.strip():
         return JobsFile()
     try:
-        found = msgspec.json.decode(text, type=prepare_type(_Outline))
+        found = nesting.decode(text, _Outline)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise _unreadable(str(error), "correct it, or move it away: then the log writes it anew") from None
     jobs: dict[str, Job] = {}
@@ -113,7 +113,7 @@ def parsed(text: str) -> JobsFile:
 def _job(name: str, raw: msgspec.Raw) -> Job | UnreadableJobs:
     hint = f"correct it in {PATH}, or remove it: aof job rm {name[:80]}"
     try:
-        job = msgspec.json.decode(raw, type=prepare_type(Job))
+        job = nesting.decode(bytes(raw), Job)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         return _unreadable(f"job '{name[:80]}': {error}", hint)
     if name != job.id:

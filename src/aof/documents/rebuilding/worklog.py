@@ -6,34 +6,55 @@ An entry of the log is recognised by its time and its author, whatever it calls 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from aof.core.model.events import Event
-from aof.documents import markdown
+from aof.documents import edits, markdown
 from aof.documents.projection import Files
 from aof.documents.worklog import renderer
-from aof.documents.worklog.model import ARCHIVE, IDLE, PATH, Entry, Worklog
+from aof.documents.worklog.model import ARCHIVE, EDITS, IDLE, PATH, Entry, Worklog
 from aof.documents.worklog.parser import parse
-from aof.documents.worklog.restoration import restored
+from aof.documents.worklog.restoration import ENTRY, RESTORED, originals, restored, without_rows
 
-FILES = (PATH, ARCHIVE)
+FILES = (PATH, ARCHIVE, EDITS)
 _NO_PROSE = ("#", "|", "---", "Now Working (")
 
 
-def with_hand_written(told: dict[str, str], sides: Sequence[Files], _events: Sequence[Event]) -> dict[str, str]:
-    """The WORKLOG with every entry and line that some side has and the log does not."""
+def with_hand_written(told: dict[str, str], sides: Sequence[Files], events: Sequence[Event]) -> dict[str, str]:
+    """The WORKLOG with every entry and line that some side has and the log does not; what people rewrote is kept."""
     text = told.get(PATH) or next((side.text(PATH) for side in sides if side.text(PATH)), "")
     archive = told.get(ARCHIVE, "")
+    restored_sides = [originals(side.text(PATH), events, _entry, nearby=False) for side in sides]
+    by_hand = [edit for _, found in restored_sides for edit in found]
+    by_hand += [edit for side in sides for _, edit in edits.kept(side.text(EDITS))]
+    said = {_entry(event) for event in events}  # and what somebody has settled
+    said |= {one["text"] for event in events if event.type == RESTORED for one in event.payload.get("edits", ())}
+    by_hand = [edit for edit in without_rows(by_hand) if edit.text not in said]
+    kept = edits.with_kept("", PATH, sorted(_whole(by_hand, said), key=lambda edit: (edit.text, edit.what)))
     known = [*parse(text).entries, *parse(archive).entries]
     extra: dict[tuple[str, str, str], Entry] = {}
-    for side in sides:
-        for entry in _unknown(known, [*parse(side.text(ARCHIVE)).entries, *parse(side.text(PATH)).entries]):
+    for side, (own, _) in zip(sides, restored_sides, strict=True):
+        for entry in _unknown(known, [*parse(side.text(ARCHIVE)).entries, *parse(own).entries]):
             extra[entry.date, entry.time, entry.text] = entry
     for key in sorted(extra):
         text = _with_entry(text, extra[key])
-    for side in sides:
-        text = _with_prose(_with_pinned(text, parse(side.text(PATH))), side.text(PATH))
-    return told | {PATH: text}
+    for own, _ in restored_sides:
+        text = _with_prose(_with_pinned(text, parse(own)), own)
+    return told | {EDITS: kept, PATH: text}
+
+
+def _whole(by_hand: Sequence[edits.HandEdit], said: Iterable[str | None]) -> list[edits.HandEdit]:
+    """The edits without those that git has mixed from another one and the original."""
+    there = {edit.text: edit for edit in by_hand}
+    log = {line for text in said for line in (text or "").split("\n")}
+    for text in sorted(there):
+        if any(set(text.split("\n")) <= log.union(other.split("\n")) for other in there if other != text):
+            del there[text]
+    return list(there.values())
+
+
+def _entry(event: Event) -> str | None:
+    return event.payload["text"] if event.type == ENTRY else None
 
 
 def _unknown(known: Sequence[Entry], entries: Sequence[Entry]) -> Iterator[Entry]:

@@ -6,21 +6,18 @@ not know where the file or the log comes from.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from aof.core.model.events import Event
 from aof.core.validation.findings import Finding, Severity
 from aof.core.validation.visible import visible_line
-from aof.documents.worklog import automatic, forms
+from aof.documents import edits
+from aof.documents.worklog import forms
 from aof.documents.worklog.envelope import event_id, event_type, links
-from aof.documents.worklog.model import PATH, UNKNOWN, Decided, Entry, Worklog
-from aof.documents.worklog.parser import parse_entry
-from aof.documents.worklog.projection import ENTRY
-from aof.documents.worklog.renderer import when
+from aof.documents.worklog.model import EDITS, PATH, UNKNOWN, Decided, Entry, Worklog
+from aof.documents.worklog.restoration import Said, decided_rows, lost_entries, named
 
 _QUICK_LINES: Final = 3
 _QUICK_MINUTES: Final = 30
@@ -42,7 +39,7 @@ def of_entries(known: Worklog, roster: Callable[[str], bool]) -> Iterator[Findin
         if entry.form == "none":
             loose.append(entry)
             if not _is_question(entry):
-                what = f"{_named(entry)} has none of the forms of an entry"
+                what = f"{named(entry)} has none of the forms of an entry"
                 yield finding("unstructured", entry.line, what, "post a handoff, a decision or a proposal", "warning")
         elif loose:
             yield from _talk(loose)
@@ -54,7 +51,7 @@ def _of_entry(entry: Entry, roster: Callable[[str], bool]) -> Iterator[Finding]:
     if entry.form == "handoff":
         yield from _of_handoff(entry, roster)
     elif entry.form == "quick" and entry.text.count("\n") >= _QUICK_LINES:
-        what = f"{_named(entry)} has more than {_QUICK_LINES} lines"
+        what = f"{named(entry)} has more than {_QUICK_LINES} lines"
         yield finding("quick_too_long", entry.line, what, "write a full handoff", "warning")
     if entry.actor and entry.owner and entry.actor != entry.owner:
         what = f"the heading says {entry.actor}, and the block says {entry.owner}"
@@ -65,18 +62,16 @@ def _of_entry(entry: Entry, roster: Callable[[str], bool]) -> Iterator[Finding]:
 def _of_handoff(entry: Entry, roster: Callable[[str], bool]) -> Iterator[Finding]:
     for key in forms.HANDOFF_KEYS:
         if key not in entry.fields:
-            what = f"{_named(entry)} lacks '{key}'"
+            what = f"{named(entry)} lacks '{key}'"
             yield finding("handoff_key_missing", entry.line, what, f"add '{key}: none' or what there is")
     status = str(entry.fields.get("Status", forms.STATUSES[0]))
     if status not in forms.STATUSES:
         there = ", ".join(forms.STATUSES)
-        yield finding(
-            "handoff_status", entry.line, f"{_named(entry)} has the status '{status}'", f"use one of: {there}"
-        )
+        yield finding("handoff_status", entry.line, f"{named(entry)} has the status '{status}'", f"use one of: {there}")
     for key in ("Owner", "Next owner"):
         name = forms.noted(str(entry.fields.get(key, "")))[0]
         if name and name.lower() != forms.NONE and not roster(name):
-            yield finding("owner_unknown", entry.line, f"{_named(entry)}: nobody is called {name}", "use a known name")
+            yield finding("owner_unknown", entry.line, f"{named(entry)}: nobody is called {name}", "use a known name")
 
 
 def _readable(entry: Entry) -> Iterator[Finding]:
@@ -88,10 +83,10 @@ def _readable(entry: Entry) -> Iterator[Finding]:
             if not (after + 1 < len(lines) and lines[after + 1].startswith("Paraphrase:")):
                 fix = "say it in plain words: 'Paraphrase: …' right behind the block"
                 yield finding(
-                    "no_paraphrase", entry.line + place, f"{_named(entry)} has dense text only", fix, "warning"
+                    "no_paraphrase", entry.line + place, f"{named(entry)} has dense text only", fix, "warning"
                 )
     if entry.form == "none" and _URL.match(entry.body.strip()):
-        yield finding("only_a_link", entry.line, f"{_named(entry)} is only a link", "say what is there", "warning")
+        yield finding("only_a_link", entry.line, f"{named(entry)} is only a link", "say what is there", "warning")
 
 
 def _is_question(entry: Entry) -> bool:
@@ -105,56 +100,20 @@ def _talk(loose: Sequence[Entry]) -> Iterator[Finding]:
         yield finding("chat_room", loose[0].line, what, "use the mailbox, or post a decision", "warning")
 
 
-def _named(entry: Entry) -> str:
-    name = f"{entry.actor}: {entry.subject}" if entry.actor else entry.text.split("\n", 1)[0]
-    return f"'{visible_line(name)[:_SHOWN]}' of session {entry.session}"
-
-
 def against_log(
-    entries: Sequence[Entry], decisions: Sequence[Decided], events: Iterable[Event], title: Callable[[str], str | None]
+    entries: Sequence[Entry], decisions: Sequence[Decided], events: Iterable[Event], said: Said
 ) -> Iterator[Finding]:
     """Entries and rows that the log has and the file has not, or has in another form."""
     known = list(events)
-    yield from _lost(lost_entries(entries, known, title))
-    decided = (event for event in known if event.type == ENTRY and "decision" in event.payload)
-    rows = [(one.payload["decision"].strip(), one.payload["actor"], when(one.timestamp)) for one in decided]
-    yield from _of_rows(rows, decisions)
+    yield from _lost(lost_entries(entries, known, said))
+    yield from _of_rows(decisions, known)
 
 
-def lost_entries(
-    entries: Sequence[Entry], events: Iterable[Event], title: Callable[[str], str | None]
-) -> Iterator[tuple[Event, Entry, Entry | None]]:
-    """Each entry of the log that is not there as it was written, with what stands in its place; None: it is gone."""
-    texts = Counter((entry.date, entry.text) for entry in entries)
-    sessions = {entry.date: entry.session for entry in entries}
-    lost: list[tuple[Event, Entry]] = []
-    for event in events:
-        said = event.payload["text"] if event.type == ENTRY else automatic.line(event, _Titles(title))
-        if said is None:
-            continue
-        wanted = parse_entry(said, event.timestamp[:10], sessions.get(event.timestamp[:10], 0))
-        key = (wanted.date, wanted.text)
-        if texts[key]:
-            texts[key] -= 1
-        else:
-            lost.append((event, wanted))
-    left = [entry for entry in entries if texts[entry.date, entry.text]]
-    for event, wanted in lost:
-        there = next((entry for entry in left if _in_place_of(entry, wanted)), None)
-        if there is not None:
-            left.remove(there)
-        if there is None or event.type == ENTRY or not _retitled(there, wanted):
-            yield event, wanted, there
-
-
-class _Titles:
-    """What a line is made from beside its event."""
-
-    def __init__(self, title: Callable[[str], str | None]) -> None:
-        self.title = title
-
-    def held_by(self, agent: str) -> tuple[str, ...]:  # noqa: ARG002 - the contract's form
-        return ()
+def unsettled(text: str) -> Iterator[Finding]:
+    """What people have changed by hand and nobody has settled, from the file that keeps it."""
+    fix = "if it is meant, post a counter-recommendation or a further decision; then delete its section of that file"
+    for line, edit in edits.kept(text):
+        yield Finding(code="entry_edited", severity="error", at=(EDITS,), detail=edit.what, fix=fix, line=line)
 
 
 def _lost(lost: Iterable[tuple[Event, Entry, Entry | None]]) -> Iterator[Finding]:
@@ -162,49 +121,25 @@ def _lost(lost: Iterable[tuple[Event, Entry, Entry | None]]) -> Iterator[Finding
     for event, wanted, there in lost:
         author = event.payload.get("actor") or wanted.actor
         if there is None:
-            what = f"{author} wrote {_named(wanted)} at {event.timestamp} (event {event.seq}), and it is gone"
+            what = f"{author} wrote {named(wanted)} at {event.timestamp} (event {event.seq}), and it is gone"
             yield finding("entry_deleted", None, what, "'aof doctor --fix' puts it back")
             continue
-        what = f"{author} wrote {_named(wanted)} (event {event.seq}), and it was changed: {_difference(wanted, there)}"
+        change = edits.difference(wanted.text, there.text)
+        what = f"{author} wrote {named(wanted)} (event {event.seq}), and it was changed: {change}"
         fix = "post a counter-recommendation instead; 'aof doctor --fix' undoes the change"
         yield finding("entry_edited", there.line, what, fix)
 
 
-def _in_place_of(entry: Entry, wanted: Entry) -> bool:
-    if wanted.form != "quick":
-        return entry.anchor == wanted.anchor
-    task = next((one for one in links(wanted) if one.startswith("TASK-")), None)
-    return entry.anchor == wanted.anchor and (task is None or task in entry.text)
-
-
-def _retitled(there: Entry, wanted: Entry) -> bool:
-    """Whether two automatic lines differ in the title only, which may have changed since."""
-    strip = re.compile(r' ".*"')
-    return strip.sub("", there.text) == strip.sub("", wanted.text)
-
-
-def _difference(wanted: Entry, there: Entry) -> str:
-    lines = difflib.unified_diff(wanted.text.split("\n"), there.text.split("\n"), lineterm="", n=0)
-    changed = [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
-    return visible_line("; ".join(changed[:6]))[:400]
-
-
-def _of_rows(wanted: Sequence[tuple[str, str, str]], found: Sequence[Decided]) -> Iterator[Finding]:
+def _of_rows(found: Sequence[Decided], events: Iterable[Event]) -> Iterator[Finding]:
     """Rows that were written and are not there any more, or in another order."""
-    there = [(row.decision, row.owner, row.timestamp) for row in found]
-    left = list(zip(there, found, strict=True))
     places: list[int] = []
-    for row in wanted:
-        place = next((at for at, (cells, _) in enumerate(left) if cells == row), None)
-        if place is None:
-            like = next((own for cells, own in left if cells[2] == row[2] or cells[0] == row[0]), None)
-            what = f"the decision '{visible_line(row[0])[:_SHOWN]}' of {row[1]} at {row[2]}"
-            line, how = (like.number, "was changed") if like is not None else (None, "is gone")
-            fix = "put the row back as it was; a correction is a further decision"
-            yield finding("decision_edited" if like else "decision_deleted", line, f"{what} {how}", fix)
-        else:
-            places.append(left[place][1].number)
-            del left[place]
+    for cells, row, as_written in decided_rows(found, events):
+        if row is not None and as_written:
+            places.append(row.number)
+            continue
+        line, code, how = (None, "deleted", "is gone") if row is None else (row.number, "edited", "was changed")
+        what = f"the decision '{visible_line(cells[0])[:_SHOWN]}' of {cells[1]} at {cells[2]} {how}"
+        yield finding(f"decision_{code}", line, what, "put the row back as it was; a correction is a further decision")
     if places != sorted(places):
         yield finding("decision_moved", min(places), "the rows of the index are in another order", "put them back")
 
@@ -214,13 +149,13 @@ def of_index(known: Worklog, archived: Worklog) -> Iterator[Finding]:
     rows = [row.decision for row in (*known.decisions, *archived.decisions)]
     for entry in known.entries:
         if entry.form == "decision" and str(entry.fields["Decision"]).strip() not in rows:
-            what = f"{_named(entry)} has no row in the Decision Index"
+            what = f"{named(entry)} has no row in the Decision Index"
             yield finding("decision_without_row", entry.line, what, "add one; 'aof worklog decide' does both")
     sessions = {session.number for session in (*known.sessions, *archived.sessions)}
     headings = [f"{entry.actor}: {entry.subject}" for entry in (*archived.entries, *known.entries)]
     for row in known.decisions:
-        named = _SECTION.search(row.section)
-        resolved = (named is not None and int(named[1]) in sessions) or "MSG-" in row.section
+        section = _SECTION.search(row.section)
+        resolved = (section is not None and int(section[1]) in sessions) or "MSG-" in row.section
         if not resolved and row.section not in headings:
             what = f"the row '{visible_line(row.decision)[:_SHOWN]}' names a section that is not there"
             yield finding("section_unknown", row.number, what, "name a session or an entry", "warning")
@@ -235,7 +170,7 @@ def of_links(entries: Iterable[Entry], known: Callable[[str], bool]) -> Iterator
         for link in links(entry):
             ours = re.match(r"(TASK|MSG|PROP|WL)-", link)
             if ours is not None and link not in own and not known(link):
-                what = f"{_named(entry)} refers to {link}, which is not there"
+                what = f"{named(entry)} refers to {link}, which is not there"
                 yield finding("link_unknown", entry.line, what, "correct the reference in a further entry", "warning")
 
 
@@ -244,7 +179,7 @@ def of_evidence(entries: Iterable[Entry]) -> Iterator[Finding]:
     for entry in entries:
         if event_type(entry) == "task.completed" and entry.form == "handoff" and "Tests run" not in entry.fields:
             fix = "add 'Tests run: none' or what ran"
-            yield finding("no_evidence", entry.line, f"{_named(entry)} does not say what was tested", fix)
+            yield finding("no_evidence", entry.line, f"{named(entry)} does not say what was tested", fix)
 
 
 def of_tasks(entries: Iterable[Entry], done: Iterable[str]) -> Iterator[Finding]:
@@ -274,6 +209,6 @@ def of_long_work(entries: Sequence[Entry], minutes: dict[str, float]) -> Iterato
             continue
         for task_id in links(entry):
             if minutes.get(task_id, 0) > _QUICK_MINUTES and task_id not in full:
-                what = f"{_named(entry)} is one line for {minutes[task_id]:.0f} minutes of work"
+                what = f"{named(entry)} is one line for {minutes[task_id]:.0f} minutes of work"
                 fix = f"add a full handoff: aof worklog add --type task.completed --task {task_id} …"
                 yield finding("quick_for_long_work", entry.line, what, fix, "warning")

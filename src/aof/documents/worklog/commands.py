@@ -37,8 +37,9 @@ from aof.documents.worklog.model import (
     WorklogSession,
 )
 from aof.documents.worklog.parser import parse
-from aof.documents.worklog.projection import COMPACTED, ENTRY, STATUS
+from aof.documents.worklog.projection import COMPACTED, STATUS
 from aof.documents.worklog.renderer import text_of
+from aof.documents.worklog.restoration import ENTRY
 
 _LOCK: Final = frozenset({lock_of(NAME)})
 _LINE: Final = 300
@@ -173,7 +174,7 @@ def _inherited(said: wording.Said, last: Entry) -> wording.Said:
 
 
 class SetStatus(OnDocument, frozen=True, kw_only=True):
-    """Change a pinned line: an agent's own, or one of the maintainer's."""
+    """Change a pinned line: one's own, or as a maintainer anybody's and the maintainer's."""
 
     line: Literal["now", "focus", "checkpoint"] = "now"
     text: str
@@ -187,6 +188,9 @@ class SetStatus(OnDocument, frozen=True, kw_only=True):
         policy = records.policy
         if refusal := speakers.refused(policy, self) or limits.line("text", self.text, _LINE, required=True):
             return refusal
+        others = bool(policy.maintainers) and self.acting != self.actor
+        if others and not rights.may_act_for(policy, self.actor, self.acting, None):
+            return rights.mismatch(self.actor, self.acting)
         if self.line != "now" and (refusal := speakers.not_maintainer(policy, self, "change the maintainer's lines")):
             return refusal
         key = {"now": self.acting, "focus": FOCUS, "checkpoint": CHECKPOINT}[self.line]

@@ -11,6 +11,7 @@ from aof.core.validation.findings import Finding
 NAME: Final = "WORKLOG"
 PATH: Final = "WORKLOG.md"
 ARCHIVE: Final = "WORKLOG_ARCHIVE.md"
+EDITS: Final = "WORKLOG_EDITS.md"
 CHARTER: Final = "SESSION_CHARTER.md"
 LONGEST: Final = 500  # lines, after which compaction is proposed
 UNKNOWN: Final = "unknown"

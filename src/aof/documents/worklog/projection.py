@@ -9,17 +9,17 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import prepare_type
+from aof._support import nesting
 from aof.core.model.events import DOCUMENT, Event
 from aof.core.model.policy import Policy
-from aof.documents import markdown
+from aof.documents import edits, markdown
 from aof.documents.projection import Extension, Facts, Files, PastEvents, Rewritten
 from aof.documents.worklog import automatic, renderer
-from aof.documents.worklog.model import ARCHIVE, IDLE, NAME, PATH, Entry, Worklog
+from aof.documents.worklog.model import ARCHIVE, EDITS, IDLE, NAME, PATH, Entry, Worklog
 from aof.documents.worklog.parser import parse, parse_entry
-from aof.documents.worklog.restoration import RESTORED, restored
+from aof.documents.worklog.restoration import ENTRY, RESTORED, originals, restored
 
-ENTRY, STATUS, COMPACTED = "document.worklog.entry", "document.worklog.status", "document.worklog.compacted"
+STATUS, COMPACTED = "document.worklog.status", "document.worklog.compacted"
 _LATEST: Final = 100  # events whose entries may have been written in part
 _OWN: Final = f"{DOCUMENT}worklog."
 
@@ -53,19 +53,30 @@ class WorklogFile:
         """The whole file, with what is missing at its end written first."""
         before, wanted, known = files.text(PATH), list(fresh), True
         said = EntryTexts(facts)
+        kept: dict[str, str] = {}
         if past is not None:
             events = chain(reversed(fresh), past.events)
             latest = list(islice(events, _LATEST))
             before = _without_part(before, latest, said)
-            wanted = _missing(before, files, chain(latest, events), said)
+            events = chain(latest, events)
+            read = _since(before, events)
+            restored_text, by_hand = originals(before, read[::-1], said.of)
+            if by_hand:  # what the log has from any time is nobody's edit
+                read += events
+                restored_text, by_hand = originals(before, read[::-1], said.of)
+            before = restored_text
+            wanted = _missing(before, files, chain(read, events), said)
             known = past.applied
+            if by_hand:  # before the file itself: nothing that a person wrote is ever nowhere
+                kept = {EDITS: edits.with_kept(files.text(EDITS), PATH, by_hand)}
         if not before and not any(_writes(event, said) for event in wanted):
             return Rewritten({})
         change = _Change(self._policy, before, files, facts, said)
         first = fresh[0].seq if fresh else 0
         for event in wanted:
             change.apply(event, pinned=past is None or not known or event.seq >= first > 0)
-        return change.done()
+        done = change.done()
+        return Rewritten({**kept, **done.texts}, done.note)
 
 
 class _Note(msgspec.Struct, frozen=True):
@@ -78,7 +89,7 @@ class _Note(msgspec.Struct, frozen=True):
     @staticmethod
     def read(text: str) -> _Note | None:
         try:
-            return msgspec.json.decode(text, type=prepare_type(_Note)) if text else None
+            return nesting.decode(text, _Note) if text else None
         except msgspec.DecodeError:
             return None
 
@@ -125,7 +136,7 @@ class _Change:
         self._policy = policy
         self._facts = facts
         self._entries = entries
-        self._archive = files.text
+        self._read = files.text
         self._texts: dict[str, str] = {}
         self._text = text or renderer.new(policy.project)
         self._touched: dict[str, None] = {}
@@ -156,6 +167,8 @@ class _Change:
         elif event.type == RESTORED:
             self._settle()
             self._text = restored(self._text, event.payload["entries"])
+            if settled := [one["text"] for one in event.payload.get("edits", ())]:
+                self._texts[EDITS] = edits.without(self._texts.get(EDITS) or self._read(EDITS), settled)
         said = self._entries.of(event)
         if said is not None:
             self._appender.add(said, event.timestamp[:10])
@@ -173,7 +186,7 @@ class _Change:
         wanted = {one["session"]: one for one in event.payload["sessions"]}
         known = parse(self._text)
         moved = [session for session in known.sessions if session.number in wanted]
-        there = self._texts.get(ARCHIVE) or self._archive(ARCHIVE) or renderer.new_archive(self._policy.project)
+        there = self._texts.get(ARCHIVE) or self._read(ARCHIVE) or renderer.new_archive(self._policy.project)
         end = self._appender.end
         for session in moved:
             said = renderer.text_of(self._text, session).strip()
@@ -231,13 +244,24 @@ def _without_part(text: str, latest: Sequence[Event], texts: EntryTexts) -> str:
     return text
 
 
+def _since(text: str, events: Iterator[Event]) -> list[Event]:
+    """The events from the first day of the file on, newest first; those before have no entry in it."""
+    days = [session.date for session in parse(text).sessions if session.date]
+    read: list[Event] = []
+    for event in events if days else ():
+        read.append(event)
+        if event.timestamp[:10] < min(days):
+            break
+    return read
+
+
 def _missing(text: str, files: Files, events: Iterable[Event], texts: EntryTexts) -> list[Event]:
     """The last events whose entries stand neither in the file nor in the archive.
 
     Whatever stands before an entry that is found was there once, and is left as people have made it.
     """
     known = parse(text)
-    found = Counter(entry.anchor for entry in known.entries)
+    found: Counter[tuple[str, ...]] = Counter(entry.anchor for entry in known.entries)
     archived = parse(files.text(ARCHIVE)).entries if known.archived else ()
     found.update(entry.anchor for entry in archived)
     recent: list[tuple[Event, Entry | None]] = []
@@ -246,15 +270,23 @@ def _missing(text: str, files: Files, events: Iterable[Event], texts: EntryTexts
         if minute and event.timestamp[:16] < minute:
             break
         recent.append((event, entry))
-        if entry is not None and found[entry.anchor] and not minute:
+        if entry is not None and not minute and _standing(entry, found):
             minute = event.timestamp[:16]
     recent.reverse()
     last = -1
     for place, (_, entry) in enumerate(recent):
-        if entry is not None and found[entry.anchor]:
-            found[entry.anchor] -= 1
+        if entry is not None and (anchor := _standing(entry, found)) is not None:
+            found[anchor] -= 1
             last = place
     return [event for event, _ in recent[last + 1 :]]
+
+
+def _standing(entry: Entry, found: Counter[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """What an entry is found by; where the clock was set back, it stands in the later session that was open then."""
+    if found[entry.anchor]:
+        return entry.anchor
+    later = (one for one in found if one[1:] == entry.anchor[1:] and one[0] > entry.date and found[one])
+    return next(later, None)
 
 
 def _with_entries(events: Iterable[Event], texts: EntryTexts) -> Iterator[tuple[Event, Entry | None]]:

@@ -126,6 +126,8 @@ def _relevance(task: Task, text: str) -> int:
 
 
 def _waits_for_nothing(task: Task, tasks: dict[str, Task], query: Query) -> bool:
+    if query.dependent and not task.depends_on:
+        return False
     return task.status == query.waiting_in and all(over(task, tasks, query.runnable_at or "") for over in _WAITS)
 
 

@@ -11,13 +11,18 @@ from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
 from aof.stores.filesystem.log.claims import Claims
 from aof.stores.filesystem.log.line_end import GENESIS
 from aof.stores.filesystem.log.position import Position
-from aof.stores.filesystem.recovery import journal
+from aof.stores.filesystem.recovery import journal, lost_log
 from aof.stores.filesystem.working_copy import git_files
 
 
 def create(root: str, disk: Disk, *, shared: bool) -> bool:
-    """Make a data directory; what is there already stays, with its modes. Tells whether it is new."""
+    """Make a data directory; what is there already stays, with its modes. Tells whether it is new.
+
+    Raises LogDamaged where the log of what is there is gone.
+    """
     fresh = not os.path.isdir(f"{root}/events")
+    if fresh and os.path.isdir(f"{root}/tasks"):  # somebody has deleted or moved away the folder of the log
+        lost_log.refuse_remains(Paths(root))
     modes = shared_with(group=shared) if fresh else None
     disk.bind(root, modes)
     with suppress(FileExistsError):

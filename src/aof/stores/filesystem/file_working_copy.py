@@ -64,6 +64,7 @@ class FileWorkingCopy:
 
     def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """New files without an ID as name, relative to the data directory, and the tasks whose files are changed."""
+        self._store.refuse_unsound()
         self._store.stripes.finish_left()
         found = scan.scan(self._store.paths, self._store.heads)
         return tuple(map(self._store.paths.relative, found.nameless)), tuple(found.changed)
@@ -176,13 +177,21 @@ class FileWorkingCopy:
         return self._store.paths.events, tuple(folders)
 
     def verified(self, most: int | None = None) -> int:
-        """How far the log's chain of hashes holds; without a bound, every lane beside the path is proven too."""
+        """How far the log's chain of hashes holds, if they are those that were appended.
+
+        Without a bound, every lane beside the path is proven too. Raises LogDamaged.
+        """
+        from aof.stores.filesystem.doctor import rewritten_log
+
         layout = self._store.reader.layout() if most is None else None
         if layout is not None:
             from aof.stores.filesystem.merge.proof import prove_lanes  # only where several clones have written
 
             prove_lanes(self._store.paths, layout)
-        return self._verification.go_on(most)
+        self._store.refuse_unsound()
+        until = self._verification.go_on(most)
+        rewritten_log.refuse(self._store)
+        return until
 
     def log_end(self) -> object:
         """The end of the log's last file."""

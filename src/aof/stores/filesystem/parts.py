@@ -84,9 +84,24 @@ class Parts:
             known: Log | None = self.__dict__.get("log")
             if known is None:
                 layouts = self.reader.layouts
-                known = writer.Log(self.paths, self.locks, self.disk, durable=self._durable, layouts=layouts)
+                known = writer.Log(
+                    self.paths,
+                    self.locks,
+                    self.disk,
+                    durable=self._durable,
+                    layouts=layouts,
+                    beginning=self.refuse_lost_log,
+                )
                 self.__dict__["log"] = known
             return known
+
+    def refuse_unsound(self) -> None:
+        """For who is about to answer from events that nobody has answered from before."""
+        raise NotImplementedError
+
+    def refuse_lost_log(self) -> None:
+        """The log is empty: raise LogDamaged where anything shows that it was not."""
+        raise NotImplementedError
 
     def _flush(self, fd: int) -> None:
         self.log.flush(fd)
@@ -139,14 +154,14 @@ class Parts:
 
     def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
         """Durable events of some types only."""
-        self.log.refuse_poisoned()
+        self.refuse_unsound()
         return reader.events_since(self.reader, types, since)
 
     def hashed(self, beginning: str) -> tuple[HashedEvent, ...]:
         """Durable events by the beginning of their hashes."""
         from aof.stores.filesystem.merge import hashes
 
-        self.log.refuse_poisoned()
+        self.refuse_unsound()
         return hashes.hashed(self.reader, beginning)
 
     def make_folders(self) -> None:

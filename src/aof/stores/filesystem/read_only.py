@@ -39,6 +39,7 @@ from aof.stores.filesystem.log.reader import Reader
 from aof.stores.filesystem.log.state import State, poisoned
 from aof.stores.filesystem.merge import hashes
 from aof.stores.filesystem.records import task_templates
+from aof.stores.filesystem.recovery.lost_log import refuse_remains
 from aof.stores.filesystem.working_copy.files import TaskFiles
 from aof.stores.filesystem.working_copy.status import file_status
 from aof.stores.memory.store import MemoryStore
@@ -138,6 +139,7 @@ class ReadOnlyStore(MemoryStore):
         super().__init__(clock)
         self.paths = Paths(os.path.abspath(root))
         if not os.path.isdir(self.paths.events):
+            refuse_remains(self.paths)
             raise NoDataDirectory(f"{root} is not a data directory", "make one with 'aof init'")
         self.reader = Reader(self.paths, durable=durable, flush=_flush)
         self._files = TaskFiles(self.paths, Disk())
@@ -280,6 +282,8 @@ class ReadOnlyStore(MemoryStore):
                     if event.task_id and not is_remark(event):
                         kept.folded.setdefault(event.task_id, Folded()).add(event)
                 self._here = here
+            if not self._here.seq:
+                refuse_remains(self.paths)
         return kept
 
     def _refuse_poisoned(self) -> None:

@@ -80,6 +80,9 @@ class FilesystemStore(Parts, IndexReadModel):
             away_ms=away_ms,
         )
         if not os.path.isdir(f"{self.paths.root}/{'tasks' if doctor else 'events'}"):
+            from aof.stores.filesystem.recovery import lost_log
+
+            lost_log.refuse_remains(self.paths)
             raise NoDataDirectory(f"{root} is not a data directory", "make one with 'aof init'")
         self.shared = shared
         self._attributes_kept = False
@@ -95,6 +98,9 @@ class FilesystemStore(Parts, IndexReadModel):
         except LogDamaged as damage:
             self.damage = line_endings.explained(self.paths, damage)
             if not doctor:
+                from aof.stores.filesystem.doctor import rewritten_log
+
+                self.damage = rewritten_log.told(self, self.damage)
                 self.close()
                 raise self.damage from damage
         except BaseException:
@@ -147,6 +153,31 @@ class FilesystemStore(Parts, IndexReadModel):
         from aof.stores.filesystem.merge.merger import Merger
 
         return Merger(self)
+
+    def refuse_unsound(self) -> None:
+        """For who is about to answer from events that nobody has answered from before; raises LogPoisoned, LogDamaged.
+
+        A log that is there, and ends where it was left, costs one look at it.
+        """
+        if not self.repairs:  # doctor tells what is missing
+            return self.log.refuse_poisoned()
+        try:
+            missing = self.log.missing()
+        except LogDamaged:
+            if not self.merger.untangle():
+                raise
+            return None
+        if missing is None:
+            return None
+        from aof.stores.filesystem.recovery import lost_log
+
+        return lost_log.refuse(self, missing)
+
+    def refuse_lost_log(self) -> None:
+        """The log is empty: raise LogDamaged where anything shows that it was not."""
+        from aof.stores.filesystem.recovery import lost_log
+
+        lost_log.refuse_empty(self)
 
     @staticmethod
     def create(root: str, disk: Disk | None = None, *, shared: bool = False) -> bool:
@@ -377,7 +408,7 @@ class FilesystemStore(Parts, IndexReadModel):
 
     def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
         """Durable events in order; in a log whose last flush has failed nobody can tell which ones are."""
-        self.log.refuse_poisoned()
+        self.refuse_unsound()
         if task_id is None:
             yield from self.reader.events(after)
         else:

@@ -6,7 +6,6 @@ intent. Whatever is interrupted is redone by the next holder of the stripe.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import compress
@@ -279,11 +278,11 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         return tuple(sealed), behind
 
     def _refuse_overtaken(self) -> None:
-        """Raise Overtaken, under the log's lock, where a held lock was deleted or a loaded task has a newer event.
+        """Raise Overtaken, under the log's lock, where a held lock is lost or a loaded task has a newer event.
 
-        Where somebody deletes lock files, two processes can hold the same lock.
+        Where somebody deletes lock files or moves them away, two processes can hold the same lock.
         """
-        if not all(os.fstat(held.fd).st_nlink for held in self._held):
+        if any(map(self._store.locks.is_lost, self._held)):
             raise Overtaken
         for task_id, loaded in self._loaded.items():
             known = loaded.task if loaded.examined is None else loaded.examined.folded.task
@@ -327,9 +326,9 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
                 self._store.intents.clear(held, behind)
 
     def _alone(self, stripes: dict[str, list[str]]) -> None:
-        """Where a lock was deleted, somebody else may have written the same files meanwhile: they are redone."""
+        """Where a lock was lost, somebody else may have written the same files meanwhile: they are redone."""
         for held in self._held:
-            if held.name in stripes and not os.fstat(held.fd).st_nlink:
+            if held.name in stripes and self._store.locks.is_lost(held):
                 self._unsure[held.name] = stripes[held.name]
 
     def _write_all(self, changes: dict[str, Change]) -> None:
@@ -366,8 +365,8 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
             if examined is not None:
                 store.tidy(task_id, examined)
             held = not files.place(task_id, change.data, before.folder, folder, before.file)
-            if examined is not None:
-                files.gather(task_id, folder)
+        if examined is not None:
+            files.gather(task_id, folder)
         if change.handed is not None:
             store.handed.write(change.handed, task_id, folder)
         if change.task.archived != (before.task is not None and before.task.archived):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +33,6 @@ def examples() -> dict[str, str]:
 
 
 @pytest.fixture
-def commands() -> list[str]:
-    root = ROOT
-    return [line for block in _blocks(root / HOWTO, "sh") for line in block.splitlines()]
-
-
-@pytest.fixture
 def gated(aof: Any, examples: dict[str, str]) -> Any:
     """A command line with the documented templates."""
     for name, text in examples.items():
@@ -51,16 +44,6 @@ def test_the_documented_templates_are_sound(gated: Any) -> None:
     said: Said = gated("workflow", "check", "--json")
     assert (said.code, said.data["ok"], said.data["problems"]) == (0, True, [])
     assert said.data["workflows"] == ["feature", "review"]
-
-
-def test_the_guide_can_be_followed(gated: Any, commands: list[str]) -> None:
-    for line in commands:
-        said = gated(*shlex.split(line)[1:])
-        assert said.code == 0, (line, said.err)
-    shown = gated("show", "001", "--json").data
-    assert [hop["status"] for hop in shown["workflow"]["hops"]] == ["ready", "rejected"]
-    assert "no test for expiry" in shown["body"]
-    assert "code-review [reviewer] rejected: no test for expiry" in gated("show", "001").out
 
 
 def test_a_problem_is_named_with_file_line_and_remedy(gated: Any) -> None:

@@ -30,21 +30,21 @@ class Browser:
         """Go to a page."""
         return self.client.get(f"/board{path}", headers=headers, follow_redirects=False)
 
-    def csrf(self) -> str:
-        """What the page's forms carry."""
-        found = re.search(r'data-csrf="(\w+)"', self.get("/tasks").text)
-        assert found is not None
-        return found[1]
+    def kept(self, answer: Response) -> Response:
+        """Keep the page's half of the session, as the script of the answer does, and send it from now on."""
+        if found := re.search(r'data-half="([^"]+)"', answer.text):
+            self.client.headers["AOF-Page"] = found[1]
+        return answer
 
     def send(self, path: str, headers: Any = None, **fields: Any) -> Response:
         """Send a form as the page does."""
-        given = {"csrf": self.csrf()} | fields
         told = SAME | {"HX-Request": "true", "HX-Target": "dialog#dialog"} | (headers or {})
-        return self.client.post(f"/board{path}", data=given, headers=told, follow_redirects=False)
+        return self.client.post(f"/board{path}", data={"sent": "now"} | fields, headers=told, follow_redirects=False)
 
     def login(self, token: str, **headers: str) -> Response:
         """Sign in with a token."""
-        return self.client.post("/board/login", data={"token": token}, headers=SAME | headers, follow_redirects=False)
+        told = SAME | headers
+        return self.kept(self.client.post("/board/login", data={"token": token}, headers=told, follow_redirects=False))
 
 
 @pytest.fixture

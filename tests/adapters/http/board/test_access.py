@@ -34,7 +34,7 @@ def test_nobody_sees_anything_without_being_in(visitor: Visitor, fabric: Fabric,
     assert "secret plan" not in answer.text
 
 
-@pytest.mark.parametrize("path", ["/live", "/session", "/verified", "/tasks/001/moves"])
+@pytest.mark.parametrize("path", ["/live", "/verified", "/tasks/001/moves"])
 def test_what_a_page_asks_for_by_itself_is_told_that_nobody_is_in(visitor: Visitor, path: str) -> None:
     answer = visitor().get(path, **{"Sec-Fetch-Mode": "cors"})
     assert (answer.status_code, answer.text) == (401, "signed out")
@@ -69,7 +69,7 @@ def test_a_wrong_token_opens_nothing(visitor: Visitor) -> None:
 def test_a_link_of_the_command_line_opens_the_page_once(visitor: Visitor, root: str) -> None:
     link = page.make_link(root, "pm", "admin", ORIGIN)
     first = visitor()
-    assert first.client.get(link).status_code == 200
+    assert first.kept(first.client.get(link)).status_code == 200
     assert first.get("/").status_code == 200
     second = visitor()
     answer = second.client.get(link)
@@ -85,7 +85,7 @@ def test_a_link_that_another_site_brings_asks_before_it_signs_anybody_in(visitor
     assert "set-cookie" not in answer.headers
     assert browser.get("/").status_code == 401
     key = link.partition("key=")[2]
-    assert browser.client.post("/board/enter", data={"key": key}, headers=SAME).status_code == 200
+    assert browser.kept(browser.client.post("/board/enter", data={"key": key}, headers=SAME)).status_code == 200
     assert browser.get("/").status_code == 200
 
 
@@ -99,7 +99,8 @@ def test_a_revoked_token_ends_its_pages(visitor: Visitor, root: str) -> None:
 
 def test_a_session_outlives_a_restart_of_the_server(root: str, browser: Browser) -> None:
     with TestClient(serve.make_http(root), base_url=ORIGIN, cookies=browser.client.cookies) as later:
-        assert later.get("/board/").status_code == 200
+        later.headers["AOF-Page"] = browser.client.headers["AOF-Page"]
+        assert "Needs you" in later.get("/board/").text
 
 
 def test_who_signs_out_is_out(browser: Browser) -> None:
@@ -111,16 +112,17 @@ def test_who_signs_out_is_out(browser: Browser) -> None:
 
 def test_a_cookie_opens_only_the_page(browser: Browser) -> None:
     assert browser.client.get("/api/v1/status").status_code == 401
-    cookie = next(iter(dict(browser.client.cookies).values()))
+    cookie = next(iter(dict(browser.client.cookies).values())) + str(browser.client.headers["AOF-Page"])
     assert browser.client.get("/api/v1/status", headers={"Authorization": f"Bearer {cookie}"}).status_code == 401
 
 
 def test_a_token_for_calls_is_no_cookie(visitor: Visitor, root: str) -> None:
     browser = visitor()
     token = serve.create_token(root, "ada", None, scope="admin").token
-    browser.client.cookies.set(f"aof_{serve.instance_of(root)}", token)
-    assert browser.get("/").status_code == 401
-    assert browser.get("/", Authorization=f"Bearer {token}").status_code == 401
+    for cookie, half in ((token, ""), (token[:-22], token[-22:])):
+        browser.client.cookies.set(f"aof_{serve.instance_of(root)}", cookie)
+        assert browser.get("/", **{"AOF-Page": half}).status_code == 401
+        assert browser.get("/", **{"AOF-Page": half, "Authorization": f"Bearer {token}"}).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -144,24 +146,82 @@ def test_a_form_of_any_other_page_is_refused(browser: Browser, fabric: Fabric, h
 
 
 def test_a_form_from_nowhere_is_refused(browser: Browser, fabric: Fabric) -> None:
-    task_id, csrf = fabric.create("Paint it").task_id, browser.csrf()
-    answer = browser.client.post(f"/board/tasks/{task_id}/do/cancel", data={"csrf": csrf})
-    assert answer.status_code == 403
-    assert fabric.get(task_id).status == "ready"
-
-
-@pytest.mark.parametrize("csrf", ["", "0" * 40, "ä"])
-def test_a_form_without_the_sessions_own_token_is_refused(browser: Browser, fabric: Fabric, csrf: str) -> None:
     task_id = fabric.create("Paint it").task_id
-    answer = browser.send(f"/tasks/{task_id}/do/cancel", csrf=csrf)
+    answer = browser.client.post(f"/board/tasks/{task_id}/do/cancel", data={"rev": 1})
     assert answer.status_code == 403
     assert fabric.get(task_id).status == "ready"
 
 
-def test_a_form_of_another_session_is_refused(browser: Browser, visitor: Visitor, root: str, fabric: Fabric) -> None:
-    other, task_id = visitor(), fabric.create("Paint it").task_id
+@pytest.fixture
+def stolen(browser: Browser, visitor: Visitor) -> Browser:
+    """Somebody who was sent the cookie of a person, as whatever listens on another port of the same host is."""
+    thief = visitor()
+    thief.client.cookies.update(browser.client.cookies)
+    return thief
+
+
+_PAGES = ["/", "/tasks", "/tasks/001", "/create", "/tasks/001/do/cancel", "/tasks/001/move", "/activity", "/worklog"]
+
+
+@pytest.mark.parametrize("path", _PAGES)
+def test_a_stolen_cookie_alone_shows_an_empty_page(
+    stolen: Browser, browser: Browser, fabric: Fabric, path: str
+) -> None:
+    fabric.create("A secret plan", brief="hush")
+    for more in ({}, {"Sec-Fetch-Mode": "navigate"}):
+        answer = stolen.get(path, Accept="text/html", **more)
+        assert answer.status_code == 200
+        assert answer.text == browser_shell(stolen)
+        assert not [word for word in ("secret", "hush", "pm", "TASK-") if word in answer.text]
+    assert "secret plan" in browser.get("/tasks").text
+
+
+def browser_shell(browser: Browser) -> str:
+    """What every page is without the other half of the session."""
+    text: str = browser.get("/flow", Accept="text/html").text
+    assert "data-session" in text
+    return text
+
+
+@pytest.mark.parametrize("half", [None, "", "0" * 22, "ä", "x" * 5000])
+@pytest.mark.parametrize("path", ["/tasks", "/live", "/verified", "/tasks/001/moves", "/tasks/001/do/cancel"])
+def test_a_stolen_cookie_alone_reads_nothing(stolen: Browser, fabric: Fabric, path: str, half: str | None) -> None:
+    fabric.create("A secret plan")
+    headers = [(b"Sec-Fetch-Mode", b"cors"), *([(b"AOF-Page", half.encode())] if half is not None else [])]
+    answer = stolen.client.get(f"/board{path}", headers=headers)
+    assert (answer.status_code, answer.text) == (401, "signed out")
+
+
+@pytest.mark.parametrize("half", [None, "", "0" * 22])
+@pytest.mark.parametrize("action", ["approve", "cancel", "comment"])
+def test_a_stolen_cookie_alone_decides_nothing(stolen: Browser, fabric: Fabric, action: str, half: str | None) -> None:
+    """Not even with everything that a browser would say of a form of the board itself."""
+    task_id = fabric.create("Paint it").task_id
+    run = fabric.claim(task_id, agent="ada").run_id
+    fabric.complete(task_id, run=run, agent="ada")
+    before = fabric.get(task_id)
+    headers = {} if half is None else {"AOF-Page": half}
+    answer = stolen.send(f"/tasks/{task_id}/do/{action}", headers=headers, rev=before.rev, text="forged")
+    assert answer.status_code == 401
+    assert fabric.get(task_id) == before
+
+
+def test_the_halves_of_two_sessions_make_none(browser: Browser, visitor: Visitor, root: str) -> None:
+    other = visitor()
     other.login(serve.create_token(root, "pm", None, scope="admin").token)
-    assert browser.send(f"/tasks/{task_id}/do/cancel", csrf=other.csrf()).status_code == 403
+    assert browser.get("/tasks", **{"AOF-Page": other.client.headers["AOF-Page"]}).status_code == 401
+    doubled = [("AOF-Page", browser.client.headers["AOF-Page"]), ("AOF-Page", other.client.headers["AOF-Page"])]
+    del browser.client.headers["AOF-Page"]
+    assert browser.client.get("/board/tasks", headers=doubled).status_code == 401
+
+
+def test_neither_half_stands_for_the_other(browser: Browser) -> None:
+    (cookie,) = dict(browser.client.cookies).values()
+    assert len(cookie) > 22
+    assert len(browser.client.headers["AOF-Page"]) >= 22
+    assert browser.client.headers["AOF-Page"] not in cookie
+    assert cookie not in browser.get("/").text
+    assert browser.client.headers["AOF-Page"] not in browser.get("/").text
 
 
 def test_rights_are_those_of_the_token(visitor: Visitor, root: str, fabric: Fabric) -> None:
@@ -181,13 +241,13 @@ def test_rights_are_those_of_the_token(visitor: Visitor, root: str, fabric: Fabr
 def test_signing_in_leads_only_to_pages_of_ours(visitor: Visitor, root: str, onward: str) -> None:
     token = serve.create_token(root, "ada", None, scope="read").token
     answer = visitor().client.post("/board/login", data={"token": token, "next": onward}, headers=SAME)
-    assert 'url=/board/"' in answer.text
+    assert 'href="/board/"' in answer.text
 
 
 def test_signing_in_leads_to_where_one_wanted_to_go(visitor: Visitor, root: str) -> None:
     token = serve.create_token(root, "ada", None, scope="read").token
     answer = visitor().client.post("/board/login", data={"token": token, "next": "/board/tasks?q=x"}, headers=SAME)
-    assert "url=/board/tasks?q=x" in answer.text
+    assert 'href="/board/tasks?q=x"' in answer.text
 
 
 def test_a_foreign_host_is_refused_on_a_page(browser: Browser) -> None:

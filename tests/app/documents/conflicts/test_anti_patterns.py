@@ -144,7 +144,7 @@ def test_a_handoff_of_a_task_is_enough_to_refer_to(fabric: Fabric) -> None:
 
 @requirement("comms.anti-pattern.foreign-edit")
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["unix", "windows"])
-def test_a_changed_entry_is_shown_in_both_versions_and_restored_on_request_only(
+def test_a_changed_entry_is_shown_in_both_versions_and_settled_on_request_only(
     root: Path, fabric: Fabric, end: str
 ) -> None:
     ada, path = fabric.as_actor("ada"), root / "WORKLOG.md"
@@ -164,9 +164,14 @@ def test_a_changed_entry_is_shown_in_both_versions_and_restored_on_request_only(
     assert "counter-recommendation" in problem["fix"]
     assert path.read_bytes() == edited
     fabric.doctor()
-    assert path.read_bytes() == edited, "nothing is restored silently"
+    assert path.read_bytes() == edited, "who only looks changes nothing"
+    fabric.worklog_show()
+    assert path.read_bytes() == original
+    kept = (root / "WORKLOG_EDITS.md").read_text(encoding="utf-8")
+    assert "99 passed" in kept
+    assert [one["code"] for one in fabric.worklog_check().problems] == ["entry_edited"], "until somebody settles it"
     fabric.doctor(fix=True)
     assert path.read_bytes() == original
     assert fabric.worklog_check().ok
     (event,) = fabric.store.told(("document.worklog.restored",))
-    assert "99 passed" in event.payload["entries"][0]["instead"], "the change is not lost"
+    assert "99 passed" in event.payload["edits"][0]["text"], "the change is not lost"

@@ -14,9 +14,12 @@ from pathlib import Path
 import pytest
 
 from aof.adapters.system import SystemClock
+from aof.app.fabric import Fabric
 from aof.app.maintenance.service import Diagnosis, doctor
 from aof.core.errors.base import AofError
+from aof.core.model.events import Draft
 from aof.core.model.policy import Policy
+from aof.ports.store import Scope
 from aof.stores.filesystem.recovery.journal import STATE_AT
 from aof.stores.filesystem.store import FilesystemStore
 from tests.support.desk import Desk, contents
@@ -308,6 +311,39 @@ def test_doctor_is_not_deceived_by_those_who_write_meanwhile(desk: Desk) -> None
         store.close()
     assert failures == []
     assert [report.problems for report in reports] == [()] * 8
+
+
+def test_two_agents_that_were_both_given_a_task_are_named(desk: Desk) -> None:
+    """No command does that; somebody has brought the log into this state."""
+    desk.fabric.release(RUNNING, agent="ada")
+    first = desk.fabric.claim(RUNNING, agent="ada")
+    begun = desk.last(RUNNING)
+    with desk.store.unit(Scope(write=frozenset({RUNNING}))) as unit:
+        again = Draft(
+            type=begun.type,
+            task_id=RUNNING,
+            run_id=f"{first.run_id[:-8]}00000000",
+            payload=begun.payload | {"agent": "eve"},
+        )
+        unit.commit((again,), actor="eve", agent="eve", now=desk.clock.now())
+    for fix in (False, True):
+        (problem,) = (one for one in diagnosed(desk, fix=fix).problems if one.code == "two_leases")
+        assert first.run_id in problem.detail
+        assert "ada" in problem.detail
+        assert "eve" in problem.detail
+    fabric = desk.reopen()
+    fabric.release(RUNNING, agent="eve")
+    assert "two_leases" not in codes(diagnosed(desk).problems), "one of them at most is left"
+
+
+def test_a_resource_that_more_tasks_occupy_than_it_has_slots_is_named(desk: Desk) -> None:
+    several = Fabric(desk.store, desk.clock, Policy(resource_slots={"staging": 2}), "pm")
+    held = [several.create("Deploy", resource="staging").task_id for _ in range(2)]
+    for task_id, agent in zip(held, ("ada", "eve"), strict=True):
+        several.claim(task_id, agent=agent)
+    assert "resource_overbooked" not in {one.code for one in several.doctor().advice}
+    (advice,) = (one for one in diagnosed(desk).advice if one.code == "resource_overbooked")
+    assert all(task_id in advice.detail for task_id in held)
 
 
 def test_the_reports_stay_the_same_over_a_second_look(desk: Desk) -> None:

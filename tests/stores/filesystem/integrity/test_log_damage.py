@@ -11,11 +11,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
 from aof.core.model.events import Event
 from aof.entrypoints.upkeep import diagnose
+from aof.ports.lists import Query
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.line_end import GENESIS
+from aof.stores.filesystem.read_only import ReadOnlyStore
 from aof.testing import FakeClock
 from tests.support.indexes import open_fabric, store_of
 
@@ -94,6 +97,60 @@ def test_the_first_event_that_is_wrong_is_named(root: Path, damage: Damage, even
         fabric.create("never")
     assert caught.value.details["seq"] == event
     assert re.search(rf"event {event}\b", caught.value.message)
+
+
+READS: dict[str, Callable[[Fabric], object]] = {
+    "list": lambda fabric: fabric.list().tasks,
+    "log": lambda fabric: list(fabric.events()),
+    "show": lambda fabric: fabric.get("001"),
+    "verify": lambda fabric: fabric.verify(),
+    "sync": lambda fabric: fabric.sync(),
+}
+
+
+def three_days(root: Path, clock: FakeClock) -> list[Path]:
+    for title in ("one", "two", "three"):
+        with open_fabric(root, clock) as fabric:
+            fabric.create(title)
+            fabric.list()
+        clock.sleep(86_400)
+    return sorted((root / "events").glob("*.jsonl"))
+
+
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("running", [True, False])
+def test_no_read_takes_a_log_without_its_newest_day_for_all_there_is(root: Path, read: str, *, running: bool) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    newest = three_days(root, clock)[-1]
+    if not running:
+        newest.unlink()
+    with open_fabric(root, clock) as fabric:
+        if running:
+            assert len(fabric.list().tasks) == 3
+            newest.unlink()
+        with pytest.raises(AofError) as caught:
+            READS[read](fabric)
+    assert caught.value.code == "log_damaged"
+
+
+@pytest.mark.parametrize("day", [0, 1])
+@pytest.mark.parametrize("read", ["log", "verify"])
+def test_no_read_tells_a_history_from_which_an_older_day_is_missing(root: Path, day: int, read: str) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    three_days(root, clock)[day].unlink()
+    with open_fabric(root, clock) as fabric:
+        with pytest.raises(AofError) as caught:
+            READS[read](fabric)
+        assert caught.value.code == "log_damaged"
+        assert [row.title for row in fabric.list().tasks] == ["one", "two", "three"], "the index still knows them"
+
+
+def test_who_may_only_read_is_told_that_the_log_is_gone(root: Path) -> None:
+    clock = FakeClock("2026-03-02T09:00:00Z")
+    _filled(root, clock).unlink()
+    with pytest.raises(AofError) as caught:
+        ReadOnlyStore(str(root), clock).find(Query())
+    assert caught.value.code == "log_damaged"
 
 
 def test_a_missing_older_day_stops_appending(root: Path) -> None:
@@ -190,9 +247,13 @@ def test_doctor_reports_a_log_that_was_chained_anew_as_tampering_and_keeps_the_e
         assert "the files of 4 of 4 tasks are as they were last written" in problem.detail
         assert _tree(root) == before
         assert next((root / "locks/heads").iterdir()).read_bytes() == heads
+    for limit in (None, 2):
+        with pytest.raises(AofError) as caught, open_fabric(root, clock) as fabric:
+            fabric.verify(limit=limit)
+        assert (caught.value.code, caught.value.message) == (problem.code, problem.detail), "verify says the same"
     with pytest.raises(AofError) as caught, open_fabric(root, clock) as fabric:
         fabric.create("never")
-    assert caught.value.code == "log_damaged"
+    assert caught.value.code == ("log_rewritten" if synced else "log_damaged")
 
 
 def test_a_log_that_was_tampered_with_can_be_left_behind(root: Path, tmp_path: Path) -> None:

@@ -208,13 +208,14 @@ def test_a_report_is_the_same_for_everybody(place: Place) -> None:
 
 
 @pytest.mark.parametrize("link", ["org/org-chart.yaml", "org"])
-def test_a_link_that_leads_nowhere_is_not_a_missing_chart(place: Place, link: str) -> None:
+def test_a_link_is_neither_followed_nor_a_missing_chart(place: Place, link: str) -> None:
     place.write(GOOD)
     assert place.limit(place.opened()) == 1
     kept = place.root.parent / "elsewhere"
     (place.root / link).rename(kept)
     (place.root / link).symlink_to(kept)
-    assert place.limit(place.opened()) == 1
+    (kept / "org-chart.yaml" if kept.is_dir() else kept).write_text(OTHER)
+    assert place.limit(place.opened()) == 1, "what the link leads to is not looked at"
     kept.rename(kept.with_name("not-mounted"))
     assert place.limit(place.opened()) == 1, "the last good one stays in force"
     assert place.opened().report().state == "last_good"

@@ -16,6 +16,12 @@ from aof.stores.filesystem.working_copy import git_index
 from tests.support.terminal import aof as command
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
+_LINES = """* -text
+events/*.jsonl merge=union linguist-generated
+runs/** merge=union linguist-generated
+archive/runs/** merge=union linguist-generated
+handoffs/** merge=union
+"""
 _SETTINGS = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false", "-c", "gc.auto=0")
 
 
@@ -292,16 +298,16 @@ def test_an_older_data_directory_is_told_to_keep_line_endings_with_the_next_chan
     assert command("list", cwd=repo).code == 0
     assert attributes.read_text().endswith("-merge")
     assert command("create", "three", cwd=repo).code == 0
-    assert attributes.read_text() == "*.md diff=markdown\n* -text\nevents/*.jsonl merge=union\n"
+    assert attributes.read_text() == f"*.md diff=markdown\n{_LINES}"
     assert attributes.stat().st_mode & 0o777 == 0o640
     attributes.unlink()
     assert command("doctor", "--fix", cwd=repo).code == 0
-    assert attributes.read_text() == "* -text\nevents/*.jsonl merge=union\n"
+    assert attributes.read_text() == _LINES
     assert command("doctor", "--json", cwd=repo).data["advice"] == []
 
 
 _OLD = "# ours\n*.md diff=markdown\nevents/*.jsonl   -merge\nevents/*.jsonl -diff\nruns/** -merge\n"
-_NEW = "# ours\n*.md diff=markdown\nevents/*.jsonl -diff\nruns/** -merge\n* -text\nevents/*.jsonl merge=union\n"
+_NEW = f"# ours\n*.md diff=markdown\nevents/*.jsonl -diff\nruns/** -merge\n{_LINES}"
 
 
 @pytest.mark.parametrize("words", [("init",), ("create", "three"), ("doctor", "--fix")])
@@ -323,7 +329,7 @@ def test_our_old_line_goes_also_where_git_has_brought_both_lines_together(repo: 
     attributes.write_text("* -text\nevents/*.jsonl merge=union\nevents/*.jsonl -merge\n")
     assert [one["code"] for one in command("doctor", "--json", cwd=repo).data["advice"]] == ["git_lines_missing"]
     assert command("create", "three", cwd=repo).code == 0
-    assert attributes.read_text() == "* -text\nevents/*.jsonl merge=union\n"
+    assert attributes.read_text() == _LINES
     assert command("doctor", "--json", cwd=repo).data["advice"] == []
 
 
@@ -359,7 +365,7 @@ def test_a_log_with_converted_line_endings_is_recognised_and_comes_back(converte
     assert ("log_line_endings", f"events/{log.name}") in {(one["code"], one["path"]) for one in told.data["problems"]}
     assert log.read_bytes() == before, "nothing was changed"
     command("init", cwd=converted)
-    assert (converted / ".aof/.gitattributes").read_text() == "* -text\nevents/*.jsonl merge=union\n"
+    assert (converted / ".aof/.gitattributes").read_text() == _LINES
     git(converted, "rm", "-rq", "--cached", ".aof")
     git(converted, "checkout", "HEAD", "--", ".aof")
     assert command("create", "three", cwd=converted).code == 0

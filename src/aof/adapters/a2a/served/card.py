@@ -1,7 +1,13 @@
-"""The agent card: who we are, where and how we are called, and what for. Must not know requests or tasks."""
+"""The agent card: who we are, where and how we are called, and what for. Must not know requests or tasks.
+
+Each revision of the protocol has a card of its own: one for both would be valid for neither.
+"""
 
 from __future__ import annotations
 
+from typing import Any, Literal
+
+from a2a.compat.v0_3.conversions import to_compat_agent_card
 from a2a.types import (
     AgentCapabilities,
     AgentCard,
@@ -12,23 +18,31 @@ from a2a.types import (
     SecurityScheme,
     StringList,
 )
+from google.protobuf.json_format import MessageToDict
 
 from aof.adapters.a2a.content import INPUT_MODES
 from aof.core.model.org_chart import OrgChart
 
 PREFIX = "/a2a"
 RPC = f"{PREFIX}/rpc"
-CARD = "/.well-known/agent-card.json"
 _BINDINGS = (("JSONRPC", RPC), ("HTTP+JSON", PREFIX))
-_VERSIONS = ("1.0", "0.3")
 _SCHEME = "token"
+Revision = Literal["1.0", "0.3"]
 
 
-def agent_card(base: str, project: str, version: str, chart: OrgChart | None, *, push: bool) -> AgentCard:
-    """The card of a data directory that is served at this address."""
+def told(card: AgentCard, revision: Revision) -> dict[str, Any]:
+    """A card as JSON of that revision."""
+    if revision == "1.0":
+        return MessageToDict(card)
+    return to_compat_agent_card(card).model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def agent_card(
+    base: str, project: str, version: str, chart: OrgChart | None, *, push: bool, revision: Revision = "1.0"
+) -> AgentCard:
+    """The card of a data directory that is served at this address, for peers of that revision."""
     interfaces = [
-        AgentInterface(url=f"{base}{path}", protocol_binding=binding, protocol_version=spoken)
-        for spoken in _VERSIONS
+        AgentInterface(url=f"{base}{path}", protocol_binding=binding, protocol_version=revision)
         for binding, path in _BINDINGS
     ]
     bearer = SecurityScheme(http_auth_security_scheme=HTTPAuthSecurityScheme(scheme="Bearer"))

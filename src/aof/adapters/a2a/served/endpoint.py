@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from email.utils import formatdate, mktime_tz, parsedate_tz
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,22 +16,30 @@ import anyio.to_thread
 import msgspec
 from anyio.abc import TaskGroup
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from aof._support import nesting
+from aof._support.hashing import hexdigest
 from aof.adapters.a2a.served import paths
 from aof.app.async_bridge import Follower
 from aof.app.operations.call import Caller
+from aof.core.errors.base import InvalidInput
 from aof.ports.push import PushTargets
 
 if TYPE_CHECKING:
     from a2a.server.context import ServerCallContext
 
+    from aof.adapters.a2a.served.card import Revision
     from aof.adapters.a2a.served.push.hosts import PushHosts
     from aof.adapters.a2a.served.push.sender import PushSender
 
 CallerOf = Callable[[Request], Caller]
-CARD_PATH = "/.well-known/agent-card.json"
-PATHS = (CARD_PATH, "/a2a/{path:path}")
+CARD_PATHS: dict[str, Revision] = {"/.well-known/agent-card.json": "1.0", "/.well-known/agent.json": "0.3"}
+PATHS = (*CARD_PATHS, "/a2a/{path:path}")
+_CARD_SECONDS = 300  # for which a peer need not ask for the card again
+_PARSE_ERROR = -32700
+_LONGEST = 11_000_000  # bytes of a body, as the server takes them
 
 
 class PushParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +80,15 @@ class A2aOverHttp:
         if self._app is None:
             await anyio.to_thread.run_sync(_load)
             self._app = self._made()
+        if scope["method"] == "POST":
+            try:
+                receive = await _looked_at(receive)
+            except nesting.NestedTooDeeply as error:
+                if not scope["path"].endswith("/rpc"):
+                    raise InvalidInput(f"the message is {error}", "keep deep structures in a file") from None
+                wrong = {"code": _PARSE_ERROR, "message": f"the message is {error}"}
+                await JSONResponse({"jsonrpc": "2.0", "id": None, "error": wrong})(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
     async def end_sessions(self, is_gone: Callable[[Caller], bool]) -> None:
@@ -92,13 +110,11 @@ class A2aOverHttp:
         return paths.described()
 
     def _made(self) -> ASGIApp:
-        from a2a.server.request_handlers.response_helpers import agent_card_to_dict
         from a2a.server.routes import (
             DefaultServerCallContextBuilder,
             create_jsonrpc_routes,
             create_rest_routes,
         )
-        from starlette.responses import JSONResponse
         from starlette.routing import Route, Router
 
         from aof.adapters.a2a.served import card
@@ -117,18 +133,58 @@ class A2aOverHttp:
                 context.state[CALLER] = caller_of(request)
                 return context
 
-        def shown(request: Request) -> Any:
-            base = str(request.base_url).rstrip("/")
-            return JSONResponse(agent_card_to_dict(card.agent_card(base, project, version, fabric.org, push=pushes)))
+        chart, changed = fabric.org, fabric.now()
+
+        def shown(request: Request) -> Response:
+            nonlocal chart, changed
+            if (now := fabric.org) != chart:
+                chart, changed = now, fabric.now()
+            base, revision = str(request.base_url).rstrip("/"), CARD_PATHS[request.url.path]
+            made = card.agent_card(base, project, version, chart, push=pushes, revision=revision)
+            return _cached(request, msgspec.json.encode(card.told(made, revision)), changed // 1000)
 
         configs = PushConfigs(fabric, self._push.hosts, self._push.targets)
         handler = PeerRequests(self._follower, Push(configs, lambda task_id: self._sending().added(task_id)))
         rest = create_rest_routes(handler, Known(), enable_v0_3_compat=True, path_prefix=card.PREFIX)
         return Router([
-            Route(card.CARD, shown),
-            *create_jsonrpc_routes(handler, card.RPC, Known(), enable_v0_3_compat=True),
+            *(Route(path, shown) for path in CARD_PATHS),
+            *(  # some clients end every address with a slash
+                route
+                for path in (card.RPC, f"{card.RPC}/")
+                for route in create_jsonrpc_routes(handler, path, Known(), enable_v0_3_compat=True)
+            ),
             *(route for route in rest if isinstance(route, Route)),  # what is left out are tenants: there are none
         ])  # fmt: skip
+
+
+def _cached(request: Request, body: bytes, changed: int) -> Response:
+    """An answer that peers may keep for a while and then ask for again; short where theirs is still right."""
+    tag, at = f'"{hexdigest(body)[:32]}"', formatdate(changed, usegmt=True)
+    headers = {"Cache-Control": f"public, max-age={_CARD_SECONDS}", "ETag": tag, "Last-Modified": at}
+    known, since = request.headers.get("if-none-match"), request.headers.get("if-modified-since")
+    if known is not None:
+        right = bool({"*", tag} & {one.strip().removeprefix("W/") for one in known.split(",")})
+    else:
+        right = since is not None and (then := parsedate_tz(since)) is not None and mktime_tz(then) >= changed
+    return Response(b"" if right else body, 304 if right else 200, headers, "application/json")
+
+
+async def _looked_at(receive: Receive) -> Receive:
+    """The same request, unless its body is nested too deeply: the library would answer with Python's own words."""
+    read: list[Message] = []
+    size, more = 0, True
+    while more and size <= _LONGEST:  # what is longer is left to whoever reads on
+        message = await receive()
+        read.append(message)
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    nesting.refuse_nesting(b"".join(message.get("body", b"") for message in read))
+    read.reverse()
+
+    async def again() -> Message:
+        return read.pop() if read else await receive()
+
+    return again
 
 
 def _load() -> None:

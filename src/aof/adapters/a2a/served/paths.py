@@ -17,6 +17,7 @@ _PUSH: Final = "/a2a/tasks/{id}/pushNotificationConfigs"
 # path, method, operation, what it does, whether it takes a body, and what it answers with
 _ROUTES: Final = (
     ("/.well-known/agent-card.json", "get", "a2a_card", "Who we are, and how we are called.", False, _JSON),
+    ("/.well-known/agent.json", "get", "a2a_card_0_3", "The same for peers of revision 0.3.", False, _JSON),
     ("/a2a/rpc", "post", "a2a_rpc", "Any method of the protocol, as JSON-RPC 2.0.", True, _JSON),
     ("/a2a/message:send", "post", "a2a_send", "Give us a task, or say more about one.", True, _JSON),
     ("/a2a/message:stream", "post", "a2a_stream", "The same, and follow the task.", True, _STREAM),

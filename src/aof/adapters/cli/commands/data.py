@@ -102,6 +102,7 @@ def _message(what: dict[str, Any]) -> str:
 
 _SUMMARIES: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "task.transitioned": _transition,
+    "task.attempt.failed": lambda what: f"{what['error'].get('cause', 'failed')} ({what['error']['code']})",
     "task.created": lambda what: str(what["task"]["title"]),
     "task.commented": lambda what: str(what.get("workLog") or what["text"]),
     "task.merged": lambda what: "; ".join(what.get("conflicts", ())),
@@ -154,19 +155,22 @@ def recover(context: Context, _values: dict[str, Any]) -> Answer:
     return Answer({"recovered": recovered}, text)
 
 
-def sync(context: Context, _values: dict[str, Any]) -> Answer:
+def sync(context: Context, values: dict[str, Any]) -> Answer:
     """`aof sync`."""
     with context.progress("sync") as progress:
-        report = context.fabric.sync(say=progress)
+        report = context.fabric.sync(say=progress, **values)
     data = msgspec.to_builtins(report)
 
     def text(screen: Screen) -> None:
         for name, items in (("imported", report.taken_in), ("new", report.new)):
             for item in items:
                 screen.line(f"{name}: {item}")
-        for one in report.refused:
-            screen.say(("refused", "error"), f"  {one.path}: {one.reason}", cut_off=False)
-            screen.say(f"  → {one.hint}", cut_off=False)
+        for name, kind, left in (("waits", "high", report.waiting), ("refused", "error", report.refused)):
+            for one in left:
+                screen.say((name, kind), f"  {one.path}: {one.reason}", cut_off=False)
+                screen.say(f"  → {one.hint}", cut_off=False)
+        for copy in report.put_aside:
+            screen.line(f"kept as {copy}")
         if not any(data.values()):
             screen.line("nothing was changed by hand")
 

@@ -62,7 +62,7 @@ def _channels(screen: Screen, channels: list[dict[str, Any]], sent: str | None) 
 
 
 def open_page(context: Context, values: dict[str, Any]) -> Answer:
-    """Print a one-time link to the board, and open it; if no service runs, run one until it is stopped."""
+    """Print a one-time link to the board, and open it; if no service runs, serve only the page until it is stopped."""
     refuse_in_run("open the page", os.environ)
     pages, data_dir = context.bootstrap("surfaces")().pages(), context.options.get("data_dir")
     scope, actor = values.get("scope", "admin"), context.fabric.actor
@@ -87,11 +87,11 @@ def open_page(context: Context, values: dict[str, Any]) -> Answer:
 
     serve = context.bootstrap("serve")
     try:
-        code: int = serve(context.fabric, http=values.get("port", _PORT), ready=ready)
+        code: int = serve(context.fabric, watches=True, http=values.get("port", _PORT), ready=ready)
     except Unavailable:
         if "port" in values:
             raise
-        code = serve(context.fabric, http=_ANY_PORT, ready=ready)
+        code = serve(context.fabric, watches=True, http=_ANY_PORT, ready=ready)
     return Answer(None, lambda _screen: None, code, said=True)
 
 

@@ -18,7 +18,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=5,
         options=(
-            Option("--kind", "only this kind: gate, question, blocked, deadletter, overdue, lease, agent, mail or handoff; may be repeated", metavar="K", kind="many", type="item"),
+            Option("--kind", "only this kind: gate, question, blocked, deadletter, overdue, lease, agent, mail, handoff or edit; may be repeated", metavar="K", kind="many", type="item"),
             Option("--person", "only what waits for this person or for nobody in particular", metavar="P"),
             Option("--limit", "at most this many (default 50)", metavar="N", type="int"),
             Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C"),
@@ -1449,7 +1449,12 @@ VERBS: tuple[Verb, ...] = (
         "data:sync",
         section="data",
         order=20,
-        example="aof sync",
+        options=(
+            Option("--accept", "import the edit of this task, which waits for a maintainer", metavar="ID"),
+            Option("--refuse", "restore the log's version of this task, and keep the edited file beside it", metavar="ID"),
+        ),
+        example="aof sync --accept 001",
+        help="With an org chart or strict identity, an edit that takes a task out of its review or changes what gates read waits for a maintainer: 'aof inbox' lists it.",
     ),
     Verb(
         "merge",

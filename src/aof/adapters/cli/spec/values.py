@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from aof._support import nesting
 from aof.adapters.cli.spec.grammar import MANY, Argument, Option, Verb
 from aof.adapters.cli.spec.parser import UsageError
 from aof.core.errors.base import PayloadTooLarge
@@ -69,14 +70,16 @@ def _object(option: Option, text: str) -> dict[str, Any]:
     if not equals or not name:
         raise UsageError(f"{option.name} needs KEY=JSON, not {text[:80]!r}", f"for example: {option.name} key=1")
     try:
-        return {name: msgspec.json.decode(value)}
+        return {name: nesting.decode(value, object)}
+    except nesting.NestedTooDeeply as error:
+        raise UsageError(f"{option.name} {name[:80]} is {error}", "keep deep structures in a file") from None
     except msgspec.DecodeError:
         return {name: value}
 
 
 def _decoded(option: Option, text: str | bytes) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
+        return nesting.decode(text, dict[str, Any])
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         example = f"""for example: {option.name} '{{"key": 1}}'"""
         raise UsageError(f"{option.name} needs a JSON object: {error}", example) from None

@@ -59,6 +59,13 @@ def line(screen: Screen, one: Handoff) -> None:
         screen.line(f"went on as {one.forwarded_to}")
 
 
+def returned(screen: Screen, one: Handoff) -> None:
+    """A handoff that was returned, and what of it was not applied."""
+    line(screen, one)
+    for warning in one.warnings:
+        complain(warning, "")
+
+
 def table(screen: Screen, found: Sequence[Handoff]) -> None:
     """Many handoffs, by the beginnings of their IDs."""
     head = ("HANDOFF", "TYPE", "STATE", "FROM", "TO", "TASK")

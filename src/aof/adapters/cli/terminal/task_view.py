@@ -135,7 +135,9 @@ def _past(task: dict[str, Any], now: int) -> Iterator[Fact]:
     for run in task.get("attempts", ()):
         ended = f", ended {ago(millis(run['endedAt']), now)}" if "endedAt" in run else ""
         end = run.get("end", {})
-        yield f"run {run['attempt']}", (f"{run['agentId']} {run['status']}{ended}{_how(end)}",)
+        how = run.get("error", {}).get("cause", "")
+        status = how if run["status"] == "cancelled" and how in ("paused", "blocked") else run["status"]
+        yield f"run {run['attempt']}", (f"{run['agentId']} {status}{ended}{_how(end)}",)
         for line in end.get("lastErrors", ()):
             yield "", (f"| {line}",)
         if paths := end.get("paths"):

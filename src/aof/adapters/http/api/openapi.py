@@ -49,8 +49,11 @@ def document(version: str, mounted: Sequence[dict[str, Any]] = ()) -> dict[str, 
     schemas, parts = msgspec.json.schema_components(list(kinds), ref_template=_REF)
     of = {kind: plain(one, opened=True) for kind, one in zip(kinds, schemas, strict=True)}
     components = {name: plain(_told(one), defaults=False, opened=True) for name, one in parts.items()}
-    for kind in bodies:
-        components[kind.__name__] = _needed(components[kind.__name__])
+    taken = {kind.__name__ for kind in bodies}
+    inner = {
+        one.get("$ref", "").rpartition("/")[2] for name in taken for one in components[name]["properties"].values()
+    }
+    components |= {name: _taken(components[name]) for name in taken | inner - {""}}
     paths = {f"{PREFIX}/{one.name}": {method_of(one).lower(): _described(one, of)} for one in OPERATIONS}
     paths |= other_paths(of[Event], PREFIX)
     for others in mounted:
@@ -122,8 +125,17 @@ def _with_default(schema: dict[str, Any]) -> dict[str, Any]:
     return schema | {"description": f"{schema['description']}; {said}" if "description" in schema else said}
 
 
-def _needed(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a body: a text that must be given must not be empty."""
+def _taken(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a body: a text that must be given must not be empty, and a null says as little as nothing."""
     required = schema.get("required", ())
-    properties = {name: filled(name, one) if name in required else one for name, one in schema["properties"].items()}
+    properties = {
+        name: filled(name, one) if name in required else _or_null(one) for name, one in schema["properties"].items()
+    }
     return schema | {"properties": properties}
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    said = {"description": schema["description"]} if "description" in schema else {}
+    rest = {key: value for key, value in schema.items() if key != "description"}
+    kinds = [rest] if rest.keys() != {"anyOf"} else rest["anyOf"]
+    return schema if not rest else said | {"anyOf": [*kinds, {"type": "null"}]}

@@ -14,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from aof._support import nesting
 from aof.adapters.http.api.responses import PREFIX, answer, failure, fault, method_of
 from aof.adapters.http.guard import CALLER
 from aof.app.async_bridge import Follower, asked
@@ -101,7 +102,7 @@ async def bounded_body(request: Request, most: int) -> bytes:
 
 def _object(body: bytes) -> Any:
     try:
-        given = msgspec.json.decode(body or b"{}")
+        given = nesting.decode(body or b"{}", object)
         json.loads(body or b"{}", object_pairs_hook=_named_once)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         raise InvalidInput(f"the body is not JSON: {str(error)[:200]}", "send a JSON object") from None
@@ -120,7 +121,7 @@ def _expecting(given: dict[str, Any], tag: str) -> dict[str, Any]:
             f"If-Match must be a revision, not {tag[:80]!r}", 'send the ETag of the task, as in: If-Match: "12"'
         )
     rev = int(found[1])
-    if given.get(_EXPECTED, rev) != rev:
+    if given.get(_EXPECTED) not in (None, rev):
         raise InvalidInput(f"If-Match and '{_EXPECTED}' name different revisions", "give one of them")
     return given | {_EXPECTED: rev}
 

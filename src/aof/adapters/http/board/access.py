@@ -1,25 +1,27 @@
-"""Who is in the page: links, the login form, the cookie, and what every write must prove. Must not know any view.
+"""Who is in the page: links, the login form, the session, and what every write must prove. Must not know any view.
 
-The cookie is named after the data directory, because cookies do not tell ports apart and two pages of one machine would
-take each other's place. A write needs the page's own Origin, the browser's word that it comes from there, and a token
-that only the page has.
+Cookies do not tell ports apart: whatever listens on another port of this machine gets ours, too. So the cookie is half
+of a session; the other half is in the page's storage, which belongs to host and port, and the page sends it as a header
+with each request. The cookie is named after the data directory, so that two pages do not take each other's place. A
+write also needs the page's own Origin, and the browser's word that it comes from there.
 """
 
 from __future__ import annotations
 
-import hmac
-from hashlib import sha256
 from typing import Protocol
 
-from starlette.datastructures import FormData, Headers
+from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 from starlette.responses import Response
 
+from aof.adapters.http.board.rendering import render
 from aof.app.maintenance.page_sessions import NewSession
 from aof.app.operations.call import Caller
 from aof.core.errors.org import NotAllowed, Unauthenticated
 
 PREFIX = "/board"
+HALF = "AOF-Page"  # the header with the half that the page keeps
+_HALF = 22  # characters of it: 132 bits, and the cookie has as good as as many
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _LONGEST_PATH = 2_000
 
@@ -45,39 +47,48 @@ class Sessions(Protocol):
 
 
 class Access:
-    """The sessions of one page, as cookies."""
+    """The sessions of one page: half a cookie, half what the page keeps."""
 
     def __init__(self, sessions: Sessions, instance: str) -> None:
         self.sessions = sessions
         self._name = f"aof_{instance}"
 
     def caller(self, headers: Headers) -> Caller | None:
-        """Whose cookie it is."""
+        """Whose session it is; the cookie alone is nobody's."""
         text = self._text(headers)
         return self.sessions.caller(text) if text is not None else None
 
     def _text(self, headers: Headers) -> str | None:
-        """The session in the cookie; another page of this host may have set one of its name: the valid one counts."""
-        given = [
+        """The session; another page of this host may have set a cookie of its name: the valid one counts."""
+        kept = headers.getlist(HALF)
+        if len(kept) != 1:
+            return None
+        given = [f"{value}{kept[0]}" for value in self._cookies(headers)]
+        valid = [text for text in dict.fromkeys(given) if self.sessions.caller(text) is not None]
+        return valid[0] if len(valid) == 1 else None
+
+    def _cookies(self, headers: Headers) -> list[str]:
+        return [
             value
             for header in headers.getlist("cookie")
             for part in header.split(";")
             for name, value in cookie_parser(part).items()
             if name == self._name
         ]
-        valid = [text for text in dict.fromkeys(given) if self.sessions.caller(text) is not None]
-        return valid[0] if len(valid) == 1 else None
 
-    def csrf(self, request: Request) -> str:
-        """What every form of this session carries: only a page of ours can know it."""
-        text = self._text(request.headers)
-        return sha256(f"csrf {text}".encode()).hexdigest()[:40] if text is not None else ""
+    def shell(self, headers: Headers) -> Response | None:
+        """For a browser that goes to a page, and can send no header with that: an empty page that asks for itself."""
+        if HALF in headers or "text/html" not in headers.get("accept", "") or not self._cookies(headers):
+            return None
+        return render("shell.html", title="AOF", session=self._name)
 
-    def let_in(self, request: Request, response: Response, session: NewSession) -> Response:
-        """Give the browser its cookie."""
+    def let_in(self, request: Request, path: str, session: NewSession) -> Response:
+        """Give the browser both halves, and lead it on: after a redirect, it would keep a strict cookie back."""
+        half = session.text[-_HALF:]
+        response = render("go_on.html", path=path, title="Signed in", session=self._name, half=half)
         response.set_cookie(
             self._name,
-            session.text,
+            session.text[:-_HALF],
             max_age=session.seconds,
             path=PREFIX,
             secure=request.url.scheme == "https",
@@ -92,13 +103,6 @@ class Access:
             self.sessions.leave(text)
         response.delete_cookie(self._name, path=PREFIX, httponly=True, samesite="strict")
         return response
-
-    def check_write(self, request: Request, form: FormData) -> None:
-        """Refuse a write that is not from a page of ours."""
-        check_origin(request)
-        given, own = request.headers.get("aof-csrf") or form.get("csrf"), self.csrf(request)
-        if not own or not isinstance(given, str) or not hmac.compare_digest(given.encode(), own.encode()):
-            raise NotAllowed("this form belongs to another session", "reload the page and send it again")
 
 
 def check_origin(request: Request) -> None:

@@ -299,7 +299,7 @@ ACTIONS: Final = (
         label="To the backlog",
         operation="update",
         said="put into the backlog",
-        about="Take the task out of the ready queue. A service that promotes tasks puts it back; pausing holds it.",
+        about="Take the task out of the ready queue. It stays there until somebody makes it ready.",
         status="backlog",
     ),
     PageAction(

@@ -65,16 +65,15 @@ class Board:
             Route(f"{PREFIX}/login", self._guarded(doors.login), methods=["POST"]),
             Route(f"{PREFIX}/enter", self._guarded(doors.enter), methods=["GET", "POST"]),
             Route(f"{PREFIX}/logout", self._inside(doors.leave), methods=["POST"]),
-            Route(f"{PREFIX}/session", self._inside(_known)),
             Route(f"{PREFIX}/verified", self._inside(_verified)),
             Route(f"{PREFIX}/live", self._inside(live)),
-            *writes.routes(self.access, self._inside, self.framed),
+            *writes.routes(self._inside, self.framed),
             *(Route(f"{PREFIX}{one.path}", self._inside(partial(self._view, one))) for one in VIEWS),
         ]
 
     def framed(self, request: Request, **more: Any) -> dict[str, Any]:
         """What every template is given."""
-        own = {"part": _part(request), "csrf": self.access.csrf(request), "me": request.scope.get(CALLER), "view": None}
+        own = {"part": _part(request), "me": request.scope.get(CALLER), "view": None}
         return self._frame | own | {"place": request.url.path, "live": False, "live_task": None, "head": 0} | more
 
     async def _view(self, view: PageView, request: Request) -> Response:
@@ -111,8 +110,10 @@ class Board:
         return guarded
 
     def _out(self, request: Request) -> Response:
-        """A person goes to the login form; what the page itself asks for is told that nobody is in."""
+        """A browser with a cookie gets the shell, any other is led in; what the page asks for by itself is refused."""
         if request.method == "GET" and request.headers.get("sec-fetch-mode", "navigate") == "navigate":
+            if (shell := self.access.shell(request.headers)) is not None:
+                return shell
             onward = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return render("signed_out.html", _OUT, **self.framed(request, title="Sign in", onward=onward))
         return Response("signed out", status_code=_OUT, media_type="text/plain", headers=HEADERS)
@@ -131,7 +132,6 @@ class Board:
         told = {"message": "the server failed", "hint": f"its log says more under the reference {reference}"}
         frame: dict[str, Any] = self._frame | {
             "part": _part(request),
-            "csrf": "",
             "me": None,
             "view": None,
             "place": "",
@@ -180,8 +180,3 @@ async def _verified(request: Request) -> Response:
     ask = Asker(request.app.state.follower.fabric, request.scope[CALLER])
     found = await anyio.to_thread.run_sync(partial(ask, "verify", limit=_PIECE))
     return JSONResponse(found, headers=HEADERS)
-
-
-async def _known(_request: Request) -> Response:
-    """For a page that lost its stream: whether it is still in."""
-    return Response("in", media_type="text/plain", headers=HEADERS)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from aof.adapters.http.board.access import PREFIX, Access, check_origin, onward, unknown_link
 from aof.adapters.http.board.forms import read_form
-from aof.adapters.http.board.rendering import render
+from aof.adapters.http.board.rendering import HEADERS, render
 from aof.adapters.http.limits.failures import Failures
 from aof.adapters.http.limits.screen import too_many_failures
 from aof.adapters.http.limits.traffic import Traffic, network_of
@@ -42,7 +42,7 @@ class Entrance:
         text = _one(form, "token").strip()[:_LONGEST]
         session = await anyio.to_thread.run_sync(self._access.sessions.login, text) if text else None
         if session is not None:
-            return self._access.let_in(request, _go_on(onward(_one(form, "next"))), session)
+            return self._access.let_in(request, onward(_one(form, "next")), session)
         wrong = Unauthenticated("this token is not valid", "make one: aof token create NAME --scope lead")
         return self._form(_one(form, "next"), await self._slowed(request, wrong))
 
@@ -58,12 +58,12 @@ class Entrance:
         session = await anyio.to_thread.run_sync(self._access.sessions.enter, key[:_LONGEST])
         if session is None:
             return self._form(None, await self._slowed(request, unknown_link()))
-        return self._access.let_in(request, _go_on(f"{PREFIX}/"), session)
+        return self._access.let_in(request, f"{PREFIX}/", session)
 
     async def leave(self, request: Request) -> Response:
         """End the session."""
-        self._access.check_write(request, await read_form(request, _MOST_BODY))
-        return self._access.leave(request, _go_on(f"{PREFIX}/login"))
+        check_origin(request)
+        return self._access.leave(request, Response("", headers=HEADERS | {"HX-Redirect": f"{PREFIX}/login"}))
 
     async def _slowed(self, request: Request, error: AofError) -> AofError:
         address = network_of(request.client.host if request.client else None)
@@ -82,8 +82,3 @@ class Entrance:
 def _one(form: FormData, name: str) -> str:
     value = form.get(name)
     return value if isinstance(value, str) else ""
-
-
-def _go_on(path: str) -> Response:
-    """Go on by way of a page: after a redirect, browsers keep a strict cookie back if the first link was foreign."""
-    return render("go_on.html", path=path, title="Signed in")

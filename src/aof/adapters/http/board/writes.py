@@ -14,11 +14,11 @@ import anyio.to_thread
 import msgspec
 from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from aof.adapters.http.api.responses import STATUS_BY_CODE, STATUS_BY_KIND
-from aof.adapters.http.board.access import PREFIX, Access
+from aof.adapters.http.board.access import PREFIX, check_origin
 from aof.adapters.http.board.actions import BY_NAME, CREATE, Field, PageAction, Shown, Values, last_entries
 from aof.adapters.http.board.calls import Asker
 from aof.adapters.http.board.forms import read_form
@@ -40,11 +40,9 @@ _LONGEST = 1_000_000
 _DIGITS = 17  # of a revision
 
 
-def routes(
-    access: Access, inside: Callable[[Endpoint], Endpoint], framed: Callable[..., dict[str, Any]]
-) -> list[Route]:
+def routes(inside: Callable[[Endpoint], Endpoint], framed: Callable[..., dict[str, Any]]) -> list[Route]:
     """The routes of all writes."""
-    writes = Writes(access, framed)
+    writes = Writes(framed)
     place = f"{PREFIX}/tasks/{{task_id}}"
     return [
         Route(f"{PREFIX}/create", inside(writes.create), methods=["GET", "POST"]),
@@ -58,8 +56,7 @@ def routes(
 class Writes:
     """Answers dialogs and forms."""
 
-    def __init__(self, access: Access, framed: Callable[..., dict[str, Any]]) -> None:
-        self._access = access
+    def __init__(self, framed: Callable[..., dict[str, Any]]) -> None:
         self._framed = framed
 
     async def act(self, request: Request) -> Response:
@@ -92,16 +89,15 @@ class Writes:
             except AofError as error:
                 return self._dialog(request, action, task, values, error=error, was=was)
             done = str(result.get("taskId", task.get("id")))
-            return _done(request, done, f"{done}: {action.said}", _warning(result))
+            return _done(done, f"{done}: {action.said}", _warning(result))
 
         return await anyio.to_thread.run_sync(answered)
 
     async def _form(self, request: Request) -> FormData | None:
         if request.method != "POST":
             return None
-        form = await read_form(request, MAX_BODY)
-        self._access.check_write(request, form)
-        return form
+        check_origin(request)
+        return await read_form(request, MAX_BODY)
 
     def _dialog(
         self,
@@ -190,7 +186,7 @@ class Writes:
                 return render("bulk.html", status, **frame, **own, report=None, problem=problem)
             if report["refused"]:
                 return render("bulk.html", 422, **frame, **own, report=report, problem=None)
-            return _done(request, None, f"{report['changed']} tasks: {command}", None)
+            return _done(None, f"{report['changed']} tasks: {command}", None)
 
         return await anyio.to_thread.run_sync(answered)
 
@@ -273,11 +269,8 @@ def _warning(result: dict[str, Any]) -> str | None:
     return f"{warned['message']}: {warned['hint']}" if isinstance(warned, dict) else None
 
 
-def _done(request: Request, task_id: str | None, text: str, warning: str | None) -> Response:
-    """Done: the page is told so; a browser without scripts goes to the task."""
-    if request.headers.get("hx-request"):
-        detail = {"text": text, "task": task_id, "warning": warning}
-        told = {"HX-Trigger": json.dumps({"aof:done": detail}), "HX-Reswap": "none"}
-        return Response("", headers=HEADERS | told, media_type="text/html")
-    place = f"{PREFIX}/tasks/{task_id}" if task_id is not None else f"{PREFIX}/tasks"
-    return RedirectResponse(place, status_code=303, headers=HEADERS)
+def _done(task_id: str | None, text: str, warning: str | None) -> Response:
+    """Done: the page is told so."""
+    told = {"aof:done": {"text": text, "task": task_id, "warning": warning}}
+    headers = {"HX-Trigger": json.dumps(told), "HX-Reswap": "none"}
+    return Response("", headers=HEADERS | headers, media_type="text/html")

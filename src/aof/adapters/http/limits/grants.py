@@ -80,13 +80,16 @@ class Grants:
         return caller.token is not None and self._valid is not None and caller.token not in self._valid()
 
     def end_revoked(self) -> None:
-        """Cancel what goes on under tokens that are no longer valid."""
-        if self._valid is None or not self._going_on:
+        """Cancel what goes on under tokens that are no longer valid: all of it where the tokens cannot be used."""
+        if self._valid is None:
             return
-        valid = self._valid()
-        for scope, token in list(self._going_on.items()):
-            if token not in valid:
-                scope.cancel()
+        valid: frozenset[str] = frozenset()
+        try:
+            valid = self._valid()
+        finally:
+            for scope, token in list(self._going_on.items()):
+                if token not in valid:
+                    scope.cancel()
 
 
 def _key(caller: Caller) -> str:

@@ -32,18 +32,22 @@ async def watch(
     fabric: Fabric, traffic: Traffic, grants: Grants, *, enders: tuple[EndSessions, ...], tell: Tell, pause: float
 ) -> None:
     """Look again and again until cancelled; what fails once is tried again."""
+    trouble = ""
     while True:
         await anyio.sleep(pause)
         try:
             grants.end_revoked()
+            trouble = ""
             for end_sessions in enders:
                 await end_sessions(grants.is_gone)
             for report in traffic.due(anyio.current_time()):
                 tell(report.action, report.text)
                 if report.action == "auth":
                     await _record(fabric, report)
-        except AofError as error:  # tokens.json cannot be read: every request is told so
-            _log.debug("not looked at: %s", error.message)
+        except AofError as error:  # tokens.json cannot be used: every request is told so, and the log once
+            if error.message != trouble:
+                trouble = error.message
+                tell("tokens", f"{error.message}; {error.hint}")
         except Exception:  # noqa: BLE001 - what fails here must end neither this loop nor the server around it
             _log.exception("looking after the server failed")
             await anyio.sleep(_TROUBLE)

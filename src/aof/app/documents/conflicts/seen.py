@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from aof.core.documents.mailbox.facts import TURN_BEGAN, TURN_ENDED
 from aof.documents.worklog.envelope import EntryEnvelope, envelopes
 from aof.documents.worklog.parser import parse_entry
-from aof.documents.worklog.projection import ENTRY
+from aof.documents.worklog.restoration import ENTRY
 
 if TYPE_CHECKING:
     from aof.app.commands.context import Environment

@@ -18,7 +18,7 @@ from aof.documents.worklog import wording
 from aof.documents.worklog.envelope import envelopes
 from aof.documents.worklog.model import ARCHIVE, NAME, PATH, Entry
 from aof.documents.worklog.parser import parse, parse_entry
-from aof.documents.worklog.projection import ENTRY
+from aof.documents.worklog.restoration import ENTRY
 
 if TYPE_CHECKING:
     from aof.app.commands.context import Environment

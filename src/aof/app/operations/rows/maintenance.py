@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from aof.app.maintenance.merging import MergedHistories
 from aof.app.maintenance.service import Diagnosis, HistoryVerified, Synced
 from aof.app.operations.results import Recovered, Result
-from aof.app.operations.spec import Cli, Operation, Params, param
+from aof.app.operations.spec import Cli, Operation, Params, Spelling, param
 from aof.app.scheduler.tick import Ticked
 
 
@@ -31,6 +31,22 @@ class MergeParams(Params, frozen=True, kw_only=True):
     """Whether to do it, or only to tell."""
 
     dry_run: Annotated[bool, param("only show what would be merged")] | UnsetType = UNSET
+
+
+class SyncParams(Params, frozen=True, kw_only=True):
+    """Which edit that waits is to be imported or turned down; without either, all that need nobody are imported."""
+
+    accept: (
+        Annotated[str, param("import the edit of this task, which waits for a maintainer", Spelling(metavar="ID"))]
+        | UnsetType
+    ) = UNSET
+    refuse: (
+        Annotated[
+            str,
+            param("restore the log's version of this task, and keep the edited file beside it", Spelling(metavar="ID")),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class TickParams(Params, frozen=True, kw_only=True):
@@ -81,13 +97,19 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="sync",
-        parameters=Params,
+        parameters=SyncParams,
         result=Synced,
         help="Import what people changed in the files.",
         effect="write",
         tool="aof_sync",
         verb="sync",
-        cli=Cli(section="data", order=20, example="aof sync"),
+        cli=Cli(
+            section="data",
+            order=20,
+            notes="With an org chart or strict identity, an edit that takes a task out of its review or changes what "
+            "gates read waits for a maintainer: 'aof inbox' lists it.",
+            example="aof sync --accept 001",
+        ),
         needs="lead",
     ),
     Operation(

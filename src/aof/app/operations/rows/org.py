@@ -9,8 +9,8 @@ from msgspec import UNSET, UnsetType
 
 from aof.app.documents.mailbox.results import LeftOver
 from aof.app.operations.results import Applied, Result
-from aof.app.operations.rows.fields import Run
-from aof.app.operations.spec import TEXTS_OR_OBJECTS, Cli, Family, Operation, Params, Spelling, param
+from aof.app.operations.rows.fields import Object, Run
+from aof.app.operations.spec import Cli, Family, Operation, Params, Spelling, param
 
 _ORG = Family(
     verb="org",
@@ -45,11 +45,10 @@ class SendParams(Params, frozen=True, kw_only=True):
     """AOF/1 messages, as objects or as the text of their lines."""
 
     messages: Annotated[
-        list[Any],
+        list[str | Object],
         param(
             "AOF/1 messages, as objects or as text",
             Spelling(place="[FILE]", target="file", note="(one per line, or JSON documents; -: standard input)"),
-            says=TEXTS_OR_OBJECTS,
         ),
     ]
     run: Run = UNSET

@@ -136,7 +136,7 @@ def not_found(handoff_id: str) -> HandoffNotFound:
 def _is_human(records: Records, name: str) -> bool:
     chart, maintainers = records.policy.org, records.policy.maintainers
     if chart is None:
-        return not maintainers or name in maintainers
+        return not records.policy.has_maintainers or name in maintainers
     listed = chart.by_id.get(name)
     return is_person(chart, name, maintainers) or (listed is not None and listed.runner.kind == "human")
 

@@ -37,6 +37,7 @@ from aof.core.model.times import iso
 from aof.core.validation import limits
 
 _MOST_LATE: Final = 5
+_MOST_NAMED: Final = 10  # variables that were not applied
 _OUTCOMES: Final[dict[ReturnStatus, Outcome]] = {
     "success": "success",
     "partial": "partial",
@@ -139,7 +140,10 @@ class ReturnResult(OnHandoff, frozen=True, kw_only=True):
 def processed(
     records: Records, task: Task, handoff: Handoff, brought: Return, now: int
 ) -> tuple[Draft, ...] | AofError:
-    """The return, its closing record, and what follows: context, ownership, and whoever waited for it."""
+    """The return, its closing record, and what follows: context, ownership, and whoever waited for it.
+
+    The record says which of the changes to the context were not applied, and why.
+    """
     outcome = _OUTCOMES[brought.status]
     over = msgspec.structs.replace(
         handoff,
@@ -153,15 +157,22 @@ def processed(
     if isinstance(added, AofError):
         return added
     more: dict[str, Any] = {"group": group} if (group := _group(records, over)) else {}
-    closing = ended(task, handoff, outcome, now, returned=brought, **more)
-    others = _told_to_others(records, over)
-    return (told, *added.drafts, *closing, *others, *ownership.given_back(task, handoff), *released(records, over))
+    unapplied = [f"not applied: {refusal.message}" for refusal in added.refusals[:_MOST_NAMED]]
+    if (others := len(added.refusals) - _MOST_NAMED) > 0:
+        unapplied.append(f"not applied: {others} more")
+    if unapplied:
+        more["warnings"] = [*handoff.warnings, *unapplied]
+    closing = ended(task, handoff, outcome, now, returned=brought, remarks=unapplied, **more)
+    written = {draft.payload["name"] for draft in added.drafts if draft.type == "context.set"}
+    informed = _told_to_others(records, over, written)
+    return (told, *added.drafts, *closing, *informed, *ownership.given_back(task, handoff), *released(records, over))
 
 
-def _told_to_others(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
+def _told_to_others(records: Records, handoff: Handoff, written: set[str]) -> tuple[Draft, ...]:
     """Where a broadcast is coordinated, its other receivers see what this one has changed."""
     assert handoff.returned is not None
-    changed = handoff.returned.context_updates.variables_changed
+    brought = handoff.returned.context_updates.variables_changed
+    changed = {name: value for name, value in brought.items() if name in written}
     if not (handoff.coordinate and changed):
         return ()
     group = [one for one in records.handoffs[handoff.task_id] if one.broadcast_group_id == handoff.broadcast_group_id]

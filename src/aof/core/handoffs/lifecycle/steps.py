@@ -5,6 +5,7 @@ Must not know when a step is taken.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -104,12 +105,14 @@ def ended(
     *,
     reason: str | None = None,
     returned: Return | None = None,
+    remarks: Iterable[str] = (),
     **payload: Any,
 ) -> tuple[Draft, ...]:
     """The handoff is over: its closing record, and that everything it held is free."""
     good = outcome != "failed"
     tokens = returned.audit.tokens_consumed if returned is not None else None
-    notes = (returned.audit.notes or None) if returned is not None else None
+    said = [returned.audit.notes, *remarks] if returned is not None else remarks
+    notes = "; ".join(filter(None, said)) or None
     told = audited(
         "completed" if good else "failed",
         task,

@@ -45,7 +45,7 @@ def pack(store: FilesystemStore, target: str, say: Say = silent) -> int:
         return entry
 
     try:
-        store.log.refuse_poisoned()
+        store.refuse_unsound()
         with tarfile.open(temporary, "w:gz", compresslevel=6, dereference=False) as archive:
             archive.add(store.paths.root, arcname=TOP, filter=wanted)
         os.replace(temporary, target)

@@ -14,6 +14,7 @@ from itertools import groupby
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.typed import prepare_type
 from aof.core.handoffs.audit import AuditRecord
 from aof.core.model.ids import is_day
@@ -183,6 +184,7 @@ def _end(fd: int, size: int) -> bytes:
 def seq_of(line: bytes) -> int | None:
     """The number of the event that a line is the record of; None where it is no whole line of ours."""
     try:
+        nesting.refuse_nesting(line)
         return _decoder.decode(line).seq if line.endswith(b"\n") else None
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None

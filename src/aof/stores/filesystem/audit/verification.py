@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.typed import prepare_type
 from aof.core.errors.storage import LogDamaged
 from aof.core.handoffs.audit import AuditRecord, audit_record, is_audited, line_of
@@ -143,6 +144,7 @@ class _Files:
 
     def _line(self, day: str, path: str, where: str, line: bytes) -> Iterator[AuditProblem]:
         try:
+            nesting.refuse_nesting(line)
             record = _decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError):
             yield AuditProblem(code="record_changed", path=path, detail=f"{where} cannot be read: it was changed")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from aof.core.errors.storage import LogDamaged
+from aof.core.errors.storage import LogDamaged, LogRewritten
 from aof.ports.working_copy import Checkup, Problem
 from aof.stores.filesystem.doctor import (
     access,
@@ -36,8 +36,8 @@ _ROUNDS = 6
 
 def diagnose(store: FilesystemStore) -> Checkup:
     """Everything that is wrong, and the tasks with edits that the core has to judge."""
-    findings, edited = _findings(store)
-    return Checkup(tuple(finding.problem for finding in findings), tuple(edited), _advice(store))
+    findings, edited, shared = _findings(store)
+    return Checkup(tuple(finding.problem for finding in findings), tuple(edited), _advice(store), shared)
 
 
 def repair(store: FilesystemStore, now: int) -> None:
@@ -71,23 +71,36 @@ def repair(store: FilesystemStore, now: int) -> None:
     access.tighten(store)
 
 
-def _findings(store: FilesystemStore) -> tuple[list[DoctorFinding], list[str]]:
+def _findings(store: FilesystemStore) -> tuple[list[DoctorFinding], list[str], dict[str, tuple[str, ...]]]:
     found, folded = log.check(store)
     root = store.paths.root
     found = [*(DoctorFinding(problem) for problem in (*unmerged.check(root), *links.check(root))), *found]
     if folded is None:
-        return found, []
+        return found, [], {}
     case = Case(store, folded, scan(store.paths, store.heads))
     if pending := histories.check(case):
-        return [*found, *pending], []
-    lost = rewritten_log.check(case) or log.lacking(case)
+        return [*found, *pending], [], {}
+    try:
+        rewritten_log.refuse(store)
+    except LogRewritten as rewritten:
+        return [*found, DoctorFinding(Problem(rewritten.code, "events/", rewritten.message, rewritten.hint))], [], {}
+    lost = log.lacking(case)
     if lost is not None:
-        return [*found, lost], []
+        return [*found, lost], [], {}
     left = frozenset(store.stripes.left())
     about_files, edited = files.check(case)
     found += [*about_files, *misplaced_files.check(case), *runs.check(case), *handoffs.check(case), *caches.check(case)]
     found = [finding for finding in found if not finding.tasks or not left.issuperset(finding.tasks)]
-    return found, [task_id for task_id in edited if task_id not in left]
+    return found, [task_id for task_id in edited if task_id not in left], _shared(case)
+
+
+def _shared(case: Case) -> dict[str, tuple[str, ...]]:
+    """The running tasks of each resource that several of them occupy."""
+    found: dict[str, tuple[str, ...]] = {}
+    for task_id, one in case.folded.items():
+        if one.task is not None and one.task.resource is not None and one.task.status == "in-progress":
+            found[one.task.resource] = (*found.get(one.task.resource, ()), task_id)
+    return {resource: holders for resource, holders in found.items() if len(holders) > 1}
 
 
 def _unfinished(task_id: str) -> Problem:

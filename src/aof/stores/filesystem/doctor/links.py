@@ -1,4 +1,4 @@
-"""Finds symbolic links where AOF writes. Writes refuse them; this reports all of them. Reads only."""
+"""Finds symbolic links where AOF reads or writes. It follows none; this reports all of them. Reads only."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from aof.core.model.ids import is_task_id
 from aof.ports.working_copy import Problem
 from aof.stores.filesystem.io.paths import DIRECTORIES
 
-_TOP = ("events", "logs", "handoffs", "locks", "tmp", "runs", "archive", "push")
-_SINGLE = ("tokens.json", ".gitattributes", "handoffs", "logs", "push")
+_TOP = ("org", "workflows", "templates", "events", "logs", "handoffs", "locks", "tmp", "runs", "archive", "push")
+_SINGLE = ("tokens.json", "org", "workflows", "templates", ".gitattributes", "handoffs", "logs", "push")
 _MOST = 1_000
-_FIX = "put what it leads to in its place, or remove the link; AOF writes nothing through it"
+_WHAT = "a symbolic link lies where AOF reads or writes, and links are not followed"
+_FIX = "put what it leads to in its place, or remove the link; AOF goes through none"
 
 
 def standing(root: str) -> list[Problem]:
@@ -73,4 +74,4 @@ def _own_folders(root: str) -> Iterator[str]:
 
 
 def _problem(name: str) -> Problem:
-    return Problem("link_in_the_way", name, "a symbolic link lies where AOF writes, and links are not followed", _FIX)
+    return Problem("link_in_the_way", name, _WHAT, _FIX)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 
 from aof.core.errors.base import AofError
@@ -21,7 +23,7 @@ from aof.stores.filesystem.loaded_task import Loaded
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.merge.proof import prove_lanes
-from aof.stores.filesystem.recovery import journal
+from aof.stores.filesystem.recovery import journal, lost_log
 from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy import markdown
 from aof.stores.filesystem.working_copy.changes import examine, same_task
@@ -130,7 +132,10 @@ def lacking(case: Case) -> DoctorFinding | None:
     detail = _lost(case)
     if detail is None:
         return None
-    fix = "restore events/ from a backup; or 'aof doctor --fix' puts what the tasks' files say into the log again"
+    fix = (
+        "copy events/ aside, then restore it from a backup; "
+        "or 'aof doctor --fix' puts what the tasks' files say into the log again"
+    )
     return DoctorFinding(Problem("log_lacks_events", "events/", detail, fix), 1, lambda now: _put_back(case, now))
 
 
@@ -143,6 +148,11 @@ def _lost(case: Case) -> str | None:
         return f"the log lacks event {known.position.seq}, which was durable"
     if (last := rewritten_log.cut(store)) is not None:
         return f"the log lacks event {last.seq}, which was acknowledged: its end was cut"
+    if not store.reader.newest():
+        try:
+            store.refuse_lost_log()
+        except LogDamaged as damage:
+            return damage.message
     if newest and next(store.reader.events(newest - 1), None) is None:
         return f"the log lacks event {newest}, which a task's head was written by"
     return None
@@ -161,6 +171,10 @@ def _put_back(case: Case, now: int) -> None:
             for folder in folders
         ):
             restore(store, task_id, now)
+    if not store.reader.newest():  # nothing could be put back, and nobody could go on beside what is left
+        for path in list(lost_log.remains(store.paths)):
+            kept = f"{path}.conflict" if path.endswith(".md") else f"{store.paths.torn}/{os.path.basename(path)}"
+            store.files.keep_beside(path, kept)
     held = store.stripes.take_all()
     try:
         known_now = frozenset(store.reader.ids())

@@ -10,10 +10,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from aof.core.errors.storage import LogDamaged
-from aof.ports.working_copy import Problem
+from aof.core.errors.storage import LogDamaged, LogRewritten
 from aof.stores.filesystem.doctor import indexed
-from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
 from aof.stores.filesystem.integrity import takeover
 from aof.stores.filesystem.io.locks import STRIPE_NAMES
 from aof.stores.filesystem.log.position import Position
@@ -25,21 +23,23 @@ from aof.stores.filesystem.store import FilesystemStore
 from aof.stores.filesystem.working_copy.status import file_status
 
 _FIX = (
-    "restore events/ from a backup or from version control, and find out who did it; nothing is repaired, because "
-    "nothing in this log can be proven; to go on without its history, move the log's files out of events/ and run "
-    "'aof doctor --fix', which puts what the tasks' files say into a new one"
+    "copy events/ aside, then restore it from a backup or version control, and find out who did it; nothing is "
+    "repaired, because nothing in this log can be proven; to go on without its history, move the log's files out of "
+    "events/ and run 'aof doctor --fix', which puts what the tasks' files say into a new one"
 )
 
 
-def check(case: Case) -> DoctorFinding | None:
-    """Whether events that were appended here were replaced by others, while the tasks' files stayed."""
-    store = case.store
+def refuse(store: FilesystemStore) -> None:
+    """Raise LogRewritten where events that were appended here were replaced by others, while the tasks' files stayed.
+
+    The chain must hold.
+    """
     last = store.reader.newest()
     witnesses = [one for one in _witnesses(store) if one.seq]
     missing = [one for one in witnesses if not store.reader.has_seen(one)]
     changed = min((one.seq for one in missing if one.seq <= last), default=0)
     if not changed:
-        return None
+        return
     try:
         takeover.refuse_alone(store)
     except LogDamaged as damage:
@@ -47,10 +47,22 @@ def check(case: Case) -> DoctorFinding | None:
         which = f"event {changed}" if sound + 1 == changed else f"one of the events {sound + 1} to {changed}"
         what = (
             f"the log was tampered with: its hashes hold, but {which} is not what was appended, and is the first "
-            f"that is wrong; {_restorable(case)}; {damage.message}"
+            f"that is wrong; {_restorable(store)}; {damage.message}"
         )
-        return DoctorFinding(Problem("log_rewritten", "events/", what, _FIX))
-    return None
+        raise LogRewritten(what, _FIX, seq=changed) from None
+
+
+def told(store: FilesystemStore, damage: LogDamaged) -> LogDamaged:
+    """The damage, or LogRewritten where the chain holds all the same."""
+    try:
+        for _ in store.reader.proven(Position()):
+            pass
+        refuse(store)
+    except LogRewritten as rewritten:
+        return rewritten
+    except (LogDamaged, OSError):
+        return damage
+    return damage
 
 
 def cut(store: FilesystemStore) -> Position | None:
@@ -93,9 +105,9 @@ def _opened(path: str) -> Iterator[int]:
         os.close(fd)
 
 
-def _restorable(case: Case) -> str:
+def _restorable(store: FilesystemStore) -> str:
     """How much of what was acknowledged is still known without the log."""
-    store, heads = case.store, case.store.heads.table()
+    heads = store.heads.table()
     intact = sum(
         file_status(store.paths.task(head.folder, task_id), head.matches) is None for task_id, head in heads.items()
     )

@@ -1,11 +1,14 @@
-"""Are the files of the runs what the log says? Signs of life are in no event, and are not looked at."""
+"""Looks at runs: whether each task has one at a time, and whether their files are what the log says.
+
+Signs of life are in no event, and are not looked at.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 
-from aof.core.model.run import attempt_folder
+from aof.core.model.run import Run, attempt_folder
 from aof.ports.store import Scope
 from aof.ports.working_copy import Problem
 from aof.stores.base.fold import Folded
@@ -16,7 +19,31 @@ from aof.stores.filesystem.working_copy.files import document
 
 
 def check(case: Case) -> list[DoctorFinding]:
-    """Look at all, and at what is odd once more under its lock."""
+    """What is wrong."""
+    return [*_doubled(case), *_unlike(case)]
+
+
+def _doubled(case: Case) -> list[DoctorFinding]:
+    """Runs that began while the one before had not ended: two agents hold the task. A person has to stop one."""
+    return [
+        DoctorFinding(_two_leases(*runs[-2:]), tasks=(task_id,))
+        for task_id, one in case.folded.items()
+        for runs in one.by_hop().values()
+        if len(runs) > 1 and runs[-2].status == runs[-1].status == "running"
+    ]
+
+
+def _two_leases(first: Run, second: Run) -> Problem:
+    what = (
+        f"{first.agent_id} ({first.run_id}) and {second.agent_id} ({second.run_id}) were both given {first.task_id}, "
+        "and neither has ended; the log's lease is the second one's"
+    )
+    fix = f"stop the run of {first.agent_id}, whose writes are refused, and keep what it has done with the task"
+    return Problem("two_leases", f"runs/{first.task_id}", what, fix)
+
+
+def _unlike(case: Case) -> list[DoctorFinding]:
+    """Look at all files, and at what is odd once more under its lock."""
     suspects = [task_id for task_id, one in case.folded.items() if any(True for _ in _odd(case.store, one))]
     return [
         _finding(case.store, task_id, path, there=there)

@@ -259,18 +259,21 @@ class Documents:
         self._followed: dict[str, tuple[object, str]] = {}  # where the log ended, and what the file looked like then
 
     def follow(self, projection: Projection, held: list[HeldLock], facts: Facts) -> None:
-        """Let a document catch up under its lock, which must be held and must not have been deleted."""
+        """Let a document catch up under its lock, which must be held and must not be lost."""
+        if self._parts.reader.tips() > 1:
+            return  # git has brought what other clones wrote, and the log that we read knows nothing of it yet
         if not self._parts.repairs:  # what the files lack is only thought of
             documents.follow(ReadOnlyDesk(self._parts.paths, self._parts.reader, self._thought), projection, facts)
             return
         name = lock_of(projection.name)
         lock = next((one for one in held if one.name == name), None)
-        if lock is None or not os.fstat(lock.fd).st_nlink:
+        if lock is None or self._parts.locks.is_lost(lock):
             raise ScopeTooNarrow(Scope(names=frozenset({name})))
         desk = FileDesk(self._parts, lock, projection.path, self._boot, durable=self._durable)
         end, known = self._parts.reader.end(), self._followed.get(name)
         if known is not None and known == (end, desk.mark(projection.path)):
             return  # as this process has left it
+        self._parts.refuse_unsound()
         documents.follow(desk, projection, facts)
         if desk.known is not None:
             self._followed[name] = end, desk.known.mark
@@ -278,7 +281,8 @@ class Documents:
     def foreseen(self, projection: Projection, paths: Iterable[str], facts: Facts) -> dict[str, str]:
         """What the files would be after the document caught up; nothing is written."""
         thought: dict[str, tuple[str, int]] = {}
-        documents.follow(ReadOnlyDesk(self._parts.paths, self._parts.reader, thought), projection, facts)
+        if self._parts.reader.tips() == 1:
+            documents.follow(ReadOnlyDesk(self._parts.paths, self._parts.reader, thought), projection, facts)
         return {path: thought[path][0] if path in thought else text_of(self._parts.paths, path)[0] for path in paths}
 
     def text(self, path: str) -> str:

@@ -97,7 +97,7 @@ class Cache:
             from aof.stores.filesystem.index import text_table
 
             text_table.require_full_text()
-        self._store.log.refuse_poisoned()  # what is new to the cache may never have been durable
+        self._store.refuse_unsound()  # what is new to the cache may never have been durable
         with self._locked(exclusive=True) as held:
             with suppress(*_BROKEN), self._connection(held) as database:
                 if database is not None and self._catch_up(held, database, asked):

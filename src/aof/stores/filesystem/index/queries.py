@@ -160,6 +160,7 @@ def _is_tallied(query: Query) -> bool:
             query.priority is not None,
             query.among is not None,
             query.unfinished,
+            query.dependent,
             query.open_hops,
             query.open_handoffs,
             query.created != OPEN,
@@ -207,7 +208,8 @@ def _lanes(query: Query) -> Iterator[str]:
 
 def _free(query: Query) -> str:
     """The condition for what no other task holds."""
-    return f"status = '{query.waiting_in}' AND held = 0" if query.waiting_in in STATUSES else "0"
+    depends = f" AND EXISTS (SELECT 1 FROM edges WHERE task = {schema.name()})" if query.dependent else ""
+    return f"status = '{query.waiting_in}' AND held = 0{depends}" if query.waiting_in in STATUSES else "0"
 
 
 def _in_status(query: Query) -> tuple[str, ...]:

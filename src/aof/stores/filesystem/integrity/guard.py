@@ -17,6 +17,7 @@ from aof.core.model.ids import split_task_id
 from aof.stores.filesystem.integrity import verification
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
+from aof.stores.filesystem.io.read import found_at
 from aof.stores.filesystem.log.layout import Layouts, PathSection, last_before, segments
 from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.log.reader import Reader
@@ -34,12 +35,12 @@ class Revs:
         self._paths = paths
         self._disk = disk
         self._reader = reader
-        self._fds: dict[str, tuple[int, bool]] = {}
+        self._fds: dict[str, tuple[int, bool, os.stat_result]] = {}
 
     def newer(self, task_id: str, rev: int) -> bool:
         """Whether the log has an event of the task behind this one."""
         day, number = split_task_id(task_id)
-        fd, whole = self._table(day)
+        fd, whole, _ = self._table(day)
         noted = os.pread(fd, _LINE, number * _LINE).strip(b"\0 \n")
         if noted.isdigit():
             return int(noted) > rev and self._last(task_id) > rev
@@ -58,25 +59,27 @@ class Revs:
 
     def close(self) -> None:
         """Close the open files."""
-        for fd, _ in self._fds.values():
+        for fd, _, _ in self._fds.values():
             with suppress(OSError):
                 os.close(fd)
         self._fds = {}
 
-    def _table(self, day: str) -> tuple[int, bool]:
-        """The day's open file, and whether it is whole; one that was deleted is begun again."""
+    def _table(self, day: str) -> tuple[int, bool, os.stat_result]:
+        """The day's open file, and whether it is whole; one that was deleted or moved away is begun again."""
+        path = f"{self._paths.revs}/{day}"
         known = self._fds.get(day)
         if known is not None:
-            if os.fstat(known[0]).st_nlink:
+            if found_at(path, known[2]) is not None:
                 return known
             del self._fds[day]
             os.close(known[0])
-        fd = self._disk.open_cache(f"{self._paths.revs}/{day}")
-        if not os.fstat(fd).st_size:
+        fd = self._disk.open_cache(path)
+        found = os.fstat(fd)
+        if not found.st_size:
             whole = not self._mentioned(f'"taskId":"TASK-{day}-'.encode())
             self._disk.overwrite(fd, _WHOLE if whole else b" " * (_LINE - 1) + b"\n", 0)
-        self._fds[day] = found = fd, os.pread(fd, _LINE, 0) == _WHOLE
-        return found
+        self._fds[day] = table = fd, os.pread(fd, _LINE, 0) == _WHOLE, found
+        return table
 
     def _mentioned(self, text: bytes) -> bool:
         """Whether the log has this text anywhere."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from aof.core.errors.storage import LogDamaged
 from aof.stores.base.fold import fold
+from aof.stores.filesystem.integrity import verification
 from aof.stores.filesystem.io import locks
 from aof.stores.filesystem.io.read import digest, read
 from aof.stores.filesystem.log.position import Position
@@ -21,7 +22,7 @@ def refuse_or_take_over(store: FilesystemStore, missing: Position) -> None:
     """The log lacks an event that was durable: damage, unless it was replaced together with the tasks."""
     lost = LogDamaged(
         f"the log lacks event {missing.seq}, which was durable",
-        "restore events/ from a backup or from version control, or run 'aof doctor'; nothing was changed",
+        verification.HINT,
         seq=missing.seq,
     )
     if not store.repairs:
@@ -43,6 +44,8 @@ def start_over(store: FilesystemStore) -> None:
             newest = store.recovery.highest_rev()
             if newest > store.log.seq and store.reader.tips() == 1:
                 raise _lacking(newest)
+            if not store.log.seq:
+                store.refuse_lost_log()
             refuse_alone(store)
         store.begin_anew(held)
         _log().warning(
@@ -114,7 +117,7 @@ def refuse_alone(store: FilesystemStore) -> None:
 def _rewritten(why: str, seq: int) -> LogDamaged:
     return LogDamaged(
         f"the log was cut or rewritten, and not replaced together with the tasks: {why}",
-        "restore events/ from a backup or from version control, or run 'aof doctor'; nothing was changed",
+        verification.HINT,
         seq=seq,
     )
 

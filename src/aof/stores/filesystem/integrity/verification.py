@@ -17,7 +17,7 @@ from aof.stores.filesystem.log.layout import PathSection
 from aof.stores.filesystem.log.position import Position
 
 _CHUNK = 1 << 20
-_HINT = "restore events/ from a backup or from version control, or run 'aof doctor'; nothing was changed"
+HINT = "copy events/ aside, then restore it from a backup or version control, or run 'aof doctor'; nothing was changed"
 
 
 class Proof:
@@ -87,14 +87,14 @@ def prove_last(paths: Paths, last: PathSection, before: tuple[int, str], known: 
 
 def wrong(day: str, seq: int, what: str) -> LogDamaged:
     """The first event that is wrong."""
-    return LogDamaged(f"event {seq} in events/{day}.jsonl {what}", _HINT, day=day, seq=seq)
+    return LogDamaged(f"event {seq} in events/{day}.jsonl {what}", HINT, day=day, seq=seq)
 
 
 def lost(known: Position) -> LogDamaged:
     """What was appended and is gone."""
     return LogDamaged(
         f"events/{known.segment}.jsonl lacks event {known.seq}, which was acknowledged: it was cut or changed",
-        _HINT,
+        HINT,
         day=known.segment,
         seq=known.seq,
     )

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from aof.core.model.ids import is_task_id, split_task_id
 from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.read import found_at
 
 SLOTS = 1 << 16
 _SET = b"\1"
@@ -25,6 +26,7 @@ class Waited:
         self._path = path
         self._disk = disk
         self._fd: int | None = None
+        self._known: os.stat_result | None = None
         self._lock = allocate_lock()
 
     def may_have_dependents(self, task_id: str) -> bool:
@@ -59,11 +61,13 @@ class Waited:
         if self._fd is not None:
             with suppress(OSError):
                 os.close(self._fd)
-            self._fd = None
+            self._fd = self._known = None
 
     def _opened(self, *, create: bool) -> int | None:
-        if self._fd is not None and not os.fstat(self._fd).st_nlink:
-            self.close()
+        if self._fd is not None:
+            self._known = self._known or os.fstat(self._fd)
+            if found_at(self._path, self._known) is None:
+                self.close()
         if self._fd is None:
             with suppress(FileNotFoundError):
                 self._fd = (

@@ -189,7 +189,7 @@ class Disk:
         and write out blocks at once. It needs a library that takes milliseconds to load, so it begins to pay only
         after some writes. A caller that has just examined the existing file passes its mode, as `stat` has it.
         """
-        self._keep_mode(source, target, mode)
+        self.keep_mode(source, target, mode)
         self._replaced += 1
         if self._replaced > _WORTH_SWAPPING and self._swap(source, target):
             self.unlink(source)
@@ -198,11 +198,14 @@ class Disk:
 
     def exchange(self, source: str, target: str) -> bool:
         """Exchange a new version with an existing file, which keeps its mode; False where the system cannot."""
-        self._keep_mode(source, target, None)
+        self.keep_mode(source, target)
         return self._swap(source, target)
 
-    def _keep_mode(self, source: str, target: str, found: int | None) -> None:
-        """What replaces a file may be read by those who could read it before: a checkout's files stay as they are."""
+    def keep_mode(self, source: str, target: str, found: int | None = None) -> None:
+        """What replaces a file may be read by those who could read it before: a checkout's files stay as they are.
+
+        A caller that has just examined the existing file passes its mode, as `stat` has it.
+        """
         if found is None:
             folder, name = self._at(target)
             try:

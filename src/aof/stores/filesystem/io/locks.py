@@ -21,6 +21,7 @@ from aof.stores.filesystem.integrity import takeover
 from aof.stores.filesystem.integrity.log_identity import LogReplaced
 from aof.stores.filesystem.io import system
 from aof.stores.filesystem.io.disk import Disk
+from aof.stores.filesystem.io.read import found_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 STRIPES = 64
 STRIPE_NAMES = tuple(f"stripe-{number:02d}" for number in range(STRIPES))
 _READABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-")
+_TAKEN = b"\n"  # says nothing to who keeps a state in a lock file
 _TRIES = 50
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
 _OPEN_LOCKS: weakref.WeakSet[Locks] = weakref.WeakSet()
@@ -38,14 +40,15 @@ EVERY_STRIPE = tuple((f"stripe-{number:02d}", True) for number in range(STRIPES)
 
 
 class HeldLock:
-    """One held lock: the open file, whether it is exclusive, and its name."""
+    """One held lock: the open file, whether it is exclusive, its name, and whether nobody has ever written to it."""
 
-    __slots__ = ("exclusive", "fd", "name")
+    __slots__ = ("blank", "exclusive", "fd", "name")
 
-    def __init__(self, name: str, fd: int, *, exclusive: bool) -> None:
+    def __init__(self, name: str, fd: int, *, exclusive: bool, blank: bool = False) -> None:
         self.name = name
         self.fd = fd
         self.exclusive = exclusive
+        self.blank = blank
 
 
 class Locks:
@@ -65,7 +68,7 @@ class Locks:
         self._clock = clock
         self._timeout = timeout
         self._idle: dict[str, list[int]] = {}
-        self._all: set[int] = set()
+        self._all: dict[int, os.stat_result | None] = {}  # the open files, and which they are as soon as that is known
         _OPEN_LOCKS.add(self)
 
     def acquire(self, name: str, *, exclusive: bool = True, wait: bool = True) -> HeldLock | None:
@@ -88,11 +91,16 @@ class Locks:
                 self._clock.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
-            if os.fstat(fd).st_nlink:
-                return HeldLock(name, fd, exclusive=exclusive)
+            found = self._look(fd, name)
+            if found is not None:
+                return HeldLock(name, fd, exclusive=exclusive, blank=not found.st_size)
             self._forget(fd)
             if self._deleted is not None:
                 self._deleted()
+
+    def is_lost(self, held: HeldLock) -> bool:
+        """Whether somebody has deleted a held lock or moved it away: then another one may be held in its place."""
+        return held.fd not in self._all or self._look(held.fd, held.name) is None
 
     def take(self, name: str, *, exclusive: bool = True) -> HeldLock:
         """Take a lock, waiting for it."""
@@ -130,8 +138,16 @@ class Locks:
             with suppress(IndexError):  # another thread may have taken it meanwhile
                 return idle.pop()
         fd = self._opened(name) if self._deleted is None else self._made(name, self._deleted)
-        self._all.add(fd)
+        self._all[fd] = None
         return fd
+
+    def _look(self, fd: int, name: str) -> os.stat_result | None:
+        """The lock's file, None if it is not the one that others find under its name."""
+        known = self._all.get(fd)
+        if known is None:  # it was opened a moment ago
+            known = self._all[fd] = os.fstat(fd)
+            return known if known.st_nlink else None
+        return found_at(name if name.startswith("/") else f"{self._folder}/{file_name(name)}", known)
 
     def _made(self, name: str, deleted: Callable[[], None]) -> int:
         """Open the file, even if somebody deletes the folder meanwhile."""
@@ -148,7 +164,7 @@ class Locks:
         return self._disk.open_state(f"{self._folder}/{file_name(name)}")
 
     def _forget(self, fd: int) -> None:
-        self._all.discard(fd)
+        self._all.pop(fd, None)
         with suppress(OSError):
             os.close(fd)
 
@@ -230,6 +246,7 @@ class Stripes:
                 locks.release(held)
                 raise
             if not shared:
+                self._await_others(held)
                 return held
             locks.release(held)
             for name in shared:
@@ -238,6 +255,23 @@ class Stripes:
                     self._finish(lock)
                 finally:
                     locks.release((lock,))
+
+    def _await_others(self, held: list[HeldLock]) -> None:
+        """A named lock may be new because somebody has deleted it: wait for who still appends under the one before.
+
+        From then on nobody else does, for an appender looks first whether its locks are lost.
+        """
+        blank = [lock for lock in held if lock.blank and not lock.name.startswith("stripe-")]
+        if blank:
+            try:
+                with self._store.log.exclusively():
+                    pass
+                for lock in blank:
+                    with suppress(OSError):  # then the next holder waits as well
+                        self._store.disk.overwrite(lock.fd, _TAKEN, 0)
+            except BaseException:
+                self._store.locks.release(held)
+                raise
 
     def finish_left(self) -> None:
         """Redo what dead writers left, whatever task it is of; a stripe that somebody holds is not waited for."""

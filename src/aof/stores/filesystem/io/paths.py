@@ -29,9 +29,17 @@ DIRECTORIES = (
     "tmp",
 )
 # Git changes no line ending: digests and the log's chain are of bytes. Of a file of the log that two clones wrote to,
-# as older versions let them, it keeps every line: which ones belong together their hashes show.
-ATTRIBUTES = ("* -text", "events/*.jsonl merge=union")
-OLD_ATTRIBUTES = ("events/*.jsonl -merge",)  # what earlier versions wrote in its place
+# as older versions let them, it keeps every line: which ones belong together their hashes show. So it does with records
+# that nobody edits and that `aof merge` writes anew from the log. Tasks and documents hold what people wrote: there the
+# marks of a conflict tell both sides apart. Log and runs are nothing to review line by line.
+ATTRIBUTES = (
+    "* -text",
+    "events/*.jsonl merge=union linguist-generated",
+    "runs/** merge=union linguist-generated",
+    "archive/runs/** merge=union linguist-generated",
+    "handoffs/** merge=union",
+)
+OLD_ATTRIBUTES = ("events/*.jsonl -merge", "events/*.jsonl merge=union")  # what earlier versions wrote in its place
 # What workers print is for this machine: it may hold what nobody wants in a repository.
 # Heartbeats are signs of life on this machine: elsewhere they would say nothing, and git would find conflicts in them.
 UNSHARED = (

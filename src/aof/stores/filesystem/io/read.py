@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST = 16 * 1024 * 1024  # bytes: many times what a task's file may have
 _BUFFER = 8_192
-_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a pipe must not hang us
+_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY  # a pipe must not hang us
 digest = hexdigest  # what events and heads know a file by
 NO_FILE = (errno.EINVAL, errno.EFBIG, errno.ENXIO, errno.ELOOP)  # what reading something unfit fails with
 _KINDS = (
@@ -55,6 +55,15 @@ def seen(path: str) -> Seen | None:
     return Seen(found.st_ino, found.st_mtime_ns, found.st_size)
 
 
+def found_at(path: str, known: os.stat_result) -> os.stat_result | None:
+    """An open file as it is now; None if a path does not lead to it any more: somebody has deleted or moved it."""
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found if (found.st_ino, found.st_dev) == (known.st_ino, known.st_dev) else None
+
+
 def seen_with_mode(path: str) -> tuple[Seen | None, int | None]:
     """The same, and its mode."""
     try:
@@ -64,12 +73,12 @@ def seen_with_mode(path: str) -> tuple[Seen | None, int | None]:
     return Seen(found.st_ino, found.st_mtime_ns, found.st_size), found.st_mode
 
 
-def read(path: str, directory: int | None = None, *, limit: int | None = LARGEST, follow: bool = False) -> bytes | None:
+def read(path: str, directory: int | None = None, *, limit: int | None = LARGEST) -> bytes | None:
     """A file's bytes; None where there is none. What is not a regular file, or is too large, raises OSError.
 
-    The path may be relative to an open directory. A symbolic link is refused unless it is to be followed.
+    The path may be relative to an open directory. A symbolic link is refused: it may have come with a clone.
     """
-    opened = _opened(path, directory, limit, follow=follow)
+    opened = _opened(path, directory, limit)
     if opened is None:
         return None
     try:
@@ -80,7 +89,7 @@ def read(path: str, directory: int | None = None, *, limit: int | None = LARGEST
 
 def read_piece(path: str, offset: int, most: int) -> tuple[bytes, int] | None:
     """At most so many bytes from an offset on, and the file's size; None where there is none. The file may be large."""
-    opened = _opened(path, None, None, follow=False)
+    opened = _opened(path, None, None)
     if opened is None:
         return None
     fd, found = opened
@@ -92,7 +101,7 @@ def read_piece(path: str, offset: int, most: int) -> tuple[bytes, int] | None:
 
 def read_seen(path: str) -> tuple[bytes, Seen] | None:
     """The same, and the file as it was before the first byte was read."""
-    opened = _opened(path, None, LARGEST, follow=False)
+    opened = _opened(path, None, LARGEST)
     if opened is None:
         return None
     fd, found = opened
@@ -100,6 +109,12 @@ def read_seen(path: str) -> tuple[bytes, Seen] | None:
         return _rest(fd, path, LARGEST), Seen(found.st_ino, found.st_mtime_ns, found.st_size)
     finally:
         os.close(fd)
+
+
+def refuse_link(folder: str) -> None:
+    """Raise OSError for a folder that is a symbolic link: what lies in it may be anybody's."""
+    if os.path.islink(folder):
+        raise OSError(errno.ELOOP, "its folder is a symbolic link", folder)
 
 
 def unfit(path: str, limit: int = LARGEST) -> str | None:
@@ -120,9 +135,9 @@ def _unfit(found: os.stat_result, limit: int | None) -> str | None:
     return None
 
 
-def _opened(path: str, directory: int | None, limit: int | None, *, follow: bool) -> tuple[int, os.stat_result] | None:
+def _opened(path: str, directory: int | None, limit: int | None) -> tuple[int, os.stat_result] | None:
     try:
-        fd = os.open(path, _READING if follow else _READING | os.O_NOFOLLOW, dir_fd=directory)
+        fd = os.open(path, _READING, dir_fd=directory)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.hashing import hexdigest
 from aof._support.typed import prepare_type
 from aof.core.errors.storage import LogDamaged
@@ -32,6 +33,8 @@ def seal(event: Event, previous: str) -> tuple[bytes, str]:
 def decode(line: bytes) -> Event:
     """Read a line; raises LogDamaged where it is none."""
     try:
+        if line.count(b"[") + line.count(b"{") > nesting.MOST:
+            nesting.refuse_nesting(line)
         return _decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LogDamaged(

@@ -42,7 +42,7 @@ class Claims:
             os.close(fd)
 
     def is_root(self) -> bool:
-        """Whether this is the clone that began the log; an earlier version has noted nothing but how it left it."""
+        """Whether this clone began the log; an earlier version has noted how it left it, the first one only the day."""
         return self._noted("") is not None or (not self._any() and self._is_as_left())
 
     def _is_as_left(self) -> bool:
@@ -52,8 +52,9 @@ class Claims:
                 state = State.read(fd)
             finally:
                 os.close(fd)
-            if state is not None and state.stamp is not None and not state.foreign:
-                return os.stat(self._paths.log(state.segment)).st_ino == state.stamp.inode
+            if state is not None and not state.foreign:
+                inode = os.stat(self._paths.log(state.segment)).st_ino
+                return state.unstamped or (state.stamp is not None and state.stamp.inode == inode)
         return False
 
     def is_ours(self, before: State, file: LogFile) -> bool:
@@ -67,7 +68,7 @@ class Claims:
         untouched = left is not None and inode == file.inode and file.has(left)
         if self._exists(lane):
             noted = self._noted(lane)
-        elif untouched and not self._any():  # an earlier version has noted no lanes
+        elif (untouched or before.unstamped) and not self._any():  # an earlier version has noted no lanes
             noted = GENESIS
             self._try_note(lane, file.digest)
         else:

@@ -11,6 +11,7 @@ import os
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.typed import prepare_type
 from aof.core.errors.storage import LaneRefused
 from aof.stores.filesystem.log.lane_names import SUFFIX, is_merge, lane_of
@@ -76,6 +77,7 @@ def read_header(path: str, segment: str) -> tuple[Header, int]:
 def parsed_header(line: bytes, segment: str) -> Header:
     """What the first line of a lane's file says; raises LaneRefused where it does not fit the file's name."""
     try:
+        nesting.refuse_nesting(line)
         header = _decoder.decode(line)
         if header.lane != lane_of(segment):
             raise ValueError(f"it says that it is the lane {header.lane!r}")  # noqa: TRY301 - told as any other

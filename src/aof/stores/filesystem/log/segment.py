@@ -112,7 +112,7 @@ class LogFile:
         self.seq, self.digest = 0, GENESIS
         path = self._layouts.path()
         if state.segment and not self.replaced and not os.path.lexists(self._path(state.segment)):
-            hint = "restore events/ from a backup or from version control, or run 'aof doctor'"
+            hint = "copy events/ aside, then restore it from a backup or version control, or run 'aof doctor'"
             raise LogDamaged(f"the log of {state.segment} is gone; nothing was changed", hint, day=state.segment)
         while path and path[-1].name != state.segment and self._is_empty(path[-1]):
             path = path[:-1]

@@ -183,6 +183,11 @@ class State:
         self.foreign = foreign
         self.stamp = stamp
 
+    @property
+    def unstamped(self) -> bool:
+        """Whether the first version appended here: it noted the day, and left no stamp. Git carries no such note."""
+        return bool(self.segment) and self.stamp is None and not self.foreign
+
     @staticmethod
     def read(fd: int, left: tuple[bytes, Stamp] | None = None) -> State | None:
         """None where the file is new or has lost its content; `left` is a stamp that needs no parsing."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 
 from aof.core.errors.storage import CommitUnknown, LockTimeout
+from aof.stores.filesystem.integrity import verification
 from aof.stores.filesystem.integrity.guard import LogGuard
 from aof.stores.filesystem.integrity.log_identity import LogReplaced, TipsApart
 from aof.stores.filesystem.io import format_version
@@ -25,10 +26,20 @@ from aof.stores.filesystem.io.system import clearly, failed
 from aof.stores.filesystem.log import chain
 from aof.stores.filesystem.log.claims import ROOT, Claims
 from aof.stores.filesystem.log.lane_names import NAME_DIGITS, day_of, lane_of, segment_of
-from aof.stores.filesystem.log.layout import Layouts
+from aof.stores.filesystem.log.layout import Layouts, last_before
 from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.log.segment import LogFile
-from aof.stores.filesystem.log.state import STAMP_AT, Flushed, Flushing, Mark, Stamp, State, poisoned, unknown
+from aof.stores.filesystem.log.state import (
+    STAMP_AT,
+    STAMP_BYTES,
+    Flushed,
+    Flushing,
+    Mark,
+    Stamp,
+    State,
+    poisoned,
+    unknown,
+)
 
 LOCK = "log"
 Builder = Callable[[int, str], tuple[bytes, int, str]]
@@ -38,9 +49,17 @@ class Log:
     """The log of one data directory, as one process sees it."""
 
     def __init__(
-        self, paths: Paths, locks: Locks, disk: Disk, *, durable: bool, layouts: Layouts | None = None
+        self,
+        paths: Paths,
+        locks: Locks,
+        disk: Disk,
+        *,
+        durable: bool,
+        layouts: Layouts | None = None,
+        beginning: Callable[[], None] = lambda: None,
     ) -> None:
         self.durable = durable
+        self._beginning = beginning  # asked before the first event of all is written
         self._paths = paths
         self._locks = locks
         self._disk = disk
@@ -53,6 +72,7 @@ class Log:
         self._foreign = False
         self._folder = -1
         self._secured = 0
+        self._proven = 0  # when the log's folder was changed by somebody else, where every file follows from the others
         self._left: tuple[bytes, Stamp] | None = None
 
     @cached_property
@@ -177,6 +197,8 @@ class Log:
             state.foreign = not ours if self.file.segment else not self._claims.is_root()
             self._put(held, state)
             self._leave(held, foreign=state.foreign)
+            if not self.file.segment:
+                self._disk.overwrite(held.fd, b" " * (STAMP_BYTES - 1) + b"\n", STAMP_AT)
             # Last, for it may be of the log before: when anything above fails, the next opener still needs the note
             # to find that flushed events are missing. A cut before or after this line loses nothing: one that is
             # found blank or late only makes the next opener write the log once more.
@@ -223,6 +245,31 @@ class Log:
         """For who is about to answer from events that nobody has answered from before; raises LogPoisoned."""
         if self.is_poisoned():
             raise poisoned()
+
+    def missing(self) -> Position | None:
+        """What was appended last, where the log ends before it, or its beginning where nobody has appended anything.
+
+        Raises LogPoisoned, and LogDamaged where something else is missing from the log's folder.
+        """
+        held = self._locks.take(LOCK, exclusive=False)
+        try:
+            state = State.read(held.fd)
+            stamp = state.stamp if state is not None else None
+            folder = os.stat(self._paths.events).st_ctime_ns
+            size = _size(self._paths.log(stamp.position.segment)) if stamp is not None else 0
+        finally:
+            self._locks.release((held,))
+        if state is not None and state.poisoned:
+            raise poisoned()
+        if stamp is None:  # a floor says that what lies beside the log was looked at when nobody knew its end
+            known = state is not None and state.floor
+            return None if known or last_before(self._paths, self._layouts.path())[0] else Position()
+        if size < stamp.position.offset:
+            return stamp.position
+        if folder not in (stamp.folder, self._proven):
+            verification.prove(self._paths, self._layouts.path())
+            self._proven = folder
+        return None
 
     def close(self) -> None:
         """Close the open files."""
@@ -316,6 +363,8 @@ class Log:
             except CommitUnknown as error:  # others wait for that flush; who begins the day has changed nothing yet
                 self._note_failure(held, state)
                 raise poisoned() from error
+        if not self.file.segment and not state.floor:
+            self._beginning()
         if not self.file.segment and not self._claims.is_root():
             with suppress(OSError):  # then the root lane is another's from tomorrow on
                 self._claims.note("", self.file.digest)
@@ -355,4 +404,11 @@ class Log:
             return State(state.segment, state.floor, foreign=state.foreign, stamp=state.stamp)
         if self._left is not None:
             return State(stamp=self._left[1], foreign=self._foreign)
-        return State(foreign=state is not None and state.foreign)
+        return State(state.segment, foreign=state.foreign) if state is not None else State()
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from aof._support.typed import prepare_type
+from aof._support import nesting
 from aof.ports.clock import Clock
 from aof.ports.notifier import Delivery
 from aof.stores.filesystem.io.disk import Disk
@@ -47,7 +47,7 @@ class DeliveryFiles:
         """How far it has come; None also where the file cannot be read."""
         with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
             found = read(self._path(channel), limit=_MOST)
-            return msgspec.json.decode(found, type=prepare_type(Delivery)) if found is not None else None
+            return nesting.decode(found, Delivery) if found is not None else None
         return None
 
     def save(self, channel: str, delivery: Delivery) -> None:

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.typed import prepare_type
 from aof.core.evolve.handoff import evolve_handoff
 from aof.core.handoffs.artifacts import attached
@@ -39,6 +40,7 @@ def record(handoff: Handoff) -> bytes:
 
 def parse(name: str, data: bytes) -> Handoff:
     """The handoff that a file holds. Raises DecodeError, or UnicodeDecodeError."""
+    nesting.refuse_nesting(data)
     return format_1.read(_decoder_1.decode(data)) if is_format_1(name) else _decoder.decode(data)
 
 

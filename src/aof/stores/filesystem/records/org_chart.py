@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof._support.typed import prepare_type
+from aof._support import nesting
 from aof.core.errors.org import UnusableOrgChart
 from aof.core.errors.tasks import UnreadableTask
 from aof.core.model.org_chart import EMPTY, OrgChart
@@ -23,7 +23,7 @@ from aof.core.org.chart import validation
 from aof.core.validation.findings import Finding
 from aof.ports.org import OrgReport
 from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.read import read
+from aof.stores.filesystem.io.read import read, refuse_link
 from aof.stores.filesystem.records import strict_yaml, yaml_places
 from aof.stores.filesystem.records.places import ORG_CHART
 
@@ -91,14 +91,14 @@ class OrgFile:
     def _content(self) -> bytes | OSError | None:
         """All of it: to compare the bytes costs microseconds, and times alone may miss a quick second edit.
 
-        A link that leads nowhere, such as to a disk that is not mounted, is no missing chart: gates would open.
+        A symbolic link is no missing chart: gates would open. The folder is looked at when the bytes are new.
         """
         try:
-            found = read(self._path, limit=LIMIT, follow=True)
+            found = read(self._path, limit=LIMIT)
+            if found is None or found != self._seen:
+                refuse_link(os.path.dirname(self._path))
         except OSError as error:
             return error
-        if found is None and (os.path.islink(self._path) or os.path.islink(os.path.dirname(self._path))):
-            return FileNotFoundError(errno.ENOENT, "a symbolic link leads to it, and there is nothing", self._path)
         return found
 
     def _look(self, content: bytes | OSError) -> None:
@@ -117,7 +117,7 @@ class OrgFile:
     def _load_kept(self) -> _Kept | None:
         with suppress(OSError, msgspec.MsgspecError):
             data = read(self._kept_path)
-            return msgspec.json.decode(data, type=prepare_type(_Kept)) if data is not None else None
+            return nesting.decode(data, _Kept) if data is not None else None
         return None
 
     def _keep(self, kept: _Kept) -> None:

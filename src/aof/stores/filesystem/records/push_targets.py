@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from aof._support.typed import prepare_type
+from aof._support import nesting
 from aof.core.errors.base import InvalidInput
 from aof.core.model.ids import is_task_id
 from aof.ports.clock import Clock
@@ -62,7 +62,7 @@ class PushTargetFiles:
         with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
             data = read(path, limit=_MOST)
             if data is not None and _is_private(os.lstat(path)):
-                return msgspec.json.decode(data, type=prepare_type(tuple[PushTarget, ...]))
+                return nesting.decode(data, tuple[PushTarget, ...])
         return ()
 
     def change(self, task_id: str, edit: Callable[[Targets], Targets]) -> Targets:

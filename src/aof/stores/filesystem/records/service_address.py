@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
+from aof._support import nesting
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
 
@@ -59,7 +60,7 @@ class ServiceAddresses:
             return []
         try:
             if _is_locked(fd):
-                return msgspec.json.decode(os.read(fd, _MOST), type=list[str])
+                return nesting.decode(os.read(fd, _MOST), list[str])
             with suppress(OSError):
                 self._disk.unlink(path)
         except msgspec.MsgspecError:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from aof.core.errors.tasks import UnreadableTask
 from aof.core.model.ids import is_agent_name
-from aof.stores.filesystem.io.read import read
+from aof.stores.filesystem.io.read import read, refuse_link
 from aof.stores.filesystem.working_copy import markdown
 
 FOLDER: Final = "templates"
@@ -31,6 +31,7 @@ def load(root: str, name: str) -> tuple[dict[str, Any], str] | None:
     if not is_agent_name(name):
         return None
     try:
+        refuse_link(f"{root}/{FOLDER}")
         content = read(f"{root}/{FOLDER}/{name}{_ENDING}", limit=_LIMIT)
     except OSError as error:
         hint = f"put a text file of at most {_LIMIT:,} bytes there"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Collection
 
 import msgspec
 
-from aof._support.typed import prepare_type
+from aof._support import nesting
 from aof.core.errors.base import InvalidInput
 from aof.ports.clock import Clock
 from aof.ports.tokens import Token
@@ -36,13 +37,14 @@ class TokenFile:
     def all(self) -> tuple[Token, ...]:
         """Every token that is valid."""
         try:
-            found = os.stat(self._path)
+            found = os.lstat(self._path)
         except FileNotFoundError:
             return ()
         seen = (found.st_ino, found.st_mtime_ns, found.st_size)
         if seen != self._seen:
             self._tokens = self._read()
             self._seen = seen
+        _refuse_foreign(found)
         return self._tokens
 
     def change(self, *, add: Token | None = None, remove: str | Collection[str] | None = None) -> bool:
@@ -70,17 +72,22 @@ class TokenFile:
 
     def _read(self) -> tuple[Token, ...]:
         try:
-            data = read(self._path, follow=True)
+            data = read(self._path)
             if data is None:
                 return ()
-            _refuse_foreign(os.stat(self._path))
-            return msgspec.json.decode(data, type=prepare_type(tuple[Token, ...]))
+            _refuse_foreign(os.lstat(self._path))
+            return nesting.decode(data, tuple[Token, ...])
         except (OSError, msgspec.MsgspecError) as error:
             raise InvalidInput(f"tokens.json cannot be read: {error}", "correct it, or remove it") from None
 
 
 def _refuse_foreign(found: os.stat_result) -> None:
-    """AOF makes the file for its owner alone. One that came with a clone or a copy is open, and may be a stranger's."""
+    """AOF makes the file for its owner alone. One that came with a clone or a copy is open, and may be a stranger's.
+
+    It is looked at each time: a mode can change under a running server.
+    """
+    if stat.S_ISLNK(found.st_mode):
+        raise InvalidInput("tokens.json is not used: it is a symbolic link", "remove it")
     if found.st_uid not in (0, os.geteuid()) or found.st_mode & _GROUP_AND_OTHERS:
         raise InvalidInput(
             f"tokens.json is not used: others can reach it (mode {found.st_mode & 0o777:o}, owner {found.st_uid})",

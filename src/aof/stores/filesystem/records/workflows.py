@@ -16,7 +16,7 @@ from aof.core.model.ids import is_agent_name
 from aof.core.validation.findings import Finding
 from aof.core.workflows import template_validation
 from aof.ports.workflows import WorkflowReport
-from aof.stores.filesystem.io.read import read
+from aof.stores.filesystem.io.read import read, refuse_link
 from aof.stores.filesystem.records import strict_yaml, yaml_places
 
 FOLDER: Final = "workflows"
@@ -43,7 +43,8 @@ class WorkflowFiles:
         if not is_agent_name(name):
             return None
         try:
-            content = read(f"{self._folder}/{name}{_ENDING}", limit=_LIMIT, follow=True)
+            refuse_link(self._folder)
+            content = read(f"{self._folder}/{name}{_ENDING}", limit=_LIMIT)
         except OSError as error:
             detail = f"the file cannot be read: {error.strerror}"
             return _unreadable(name, path, detail, f"put a text file of at most {_LIMIT:,} bytes there", None)

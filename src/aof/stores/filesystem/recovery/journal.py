@@ -169,6 +169,8 @@ class Opening:
             known = load_checkpoint(store.paths)
             if known is None:
                 takeover.refuse_cut(store)
+                if not store.reader.newest():
+                    store.refuse_lost_log()
                 store.recovery.new_here()
             elif known.boot != self._boot:
                 store.recovery.after_power_cut(known.position)

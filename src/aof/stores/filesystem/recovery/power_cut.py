@@ -125,7 +125,7 @@ class Recovery:
         if not self._reader.holds(since):
             raise LogDamaged(
                 f"the log lacks event {since.seq}, which was durable",
-                "restore events/ from a backup; nothing was changed",
+                "copy events/ aside, then restore it from a backup; nothing was changed",
             )
         here = since
         sections = tuple(self._reader.sections(since))
@@ -151,7 +151,7 @@ class Recovery:
         if highest > seq:
             raise LogDamaged(
                 f"the log is broken after event {seq}, but event {highest} was durable",
-                "restore events/ from a backup or from version control; nothing was changed",
+                "copy events/ aside, then restore it from a backup or version control; nothing was changed",
                 seq=seq,
             )
 

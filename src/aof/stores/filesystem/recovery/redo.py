@@ -7,7 +7,6 @@ is no leftover of ours: it stays where it is until a command imports it.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
@@ -94,18 +93,9 @@ class Redo:
         data, target = markdown.render(task), folder_of(task)
         kept, theirs = self._clear(folded, target, ours, aside=aside and ours is not None)
         path = self._paths.task(target, task.id)
-        if kept is not None or not theirs:
-            behind = kept is not None and not _may_be_left(folded)(kept, data)  # by several versions
-            if kept is not None and (behind or (kept != target and not aside)):
-                # The new version is written where it belongs: in the old folder it would pass for a file that
-                # a person has moved, if a crash or a power cut undid the move out of there. A merge notes no intent.
-                old = self._paths.task(kept, task.id)
-                self._files.place(task.id, data, None, target)
-                self._disk.set_mode(path, stat.S_IMODE(os.stat(old, follow_symlinks=False).st_mode))
-                self._disk.unlink(old)
-            elif kept != target or read(path) != data:
-                self._files.place(task.id, data, kept, target)
-            self._files.gather(task.id, target)
+        if (kept is not None or not theirs) and (kept != target or read(path) != data):
+            self._files.place(task.id, data, kept, target)
+        self._files.gather(task.id, target)
         if folded.handoffs:
             self._handed().redo(folded, target)
         self._runs(task, folded)
@@ -181,7 +171,10 @@ class Redo:
 
 
 def _may_be_left(folded: Folded) -> Callable[[str, bytes | None], bool]:
-    """Whether a writer that died could have left bytes in a folder: where its version belongs, or the one before."""
+    """Whether a writer that died could have left bytes in a folder: where its version belongs, or the one before.
+
+    The latter is what an earlier AOF may have left, which wrote a version over the one before and then moved it.
+    """
 
     def ours(folder: str, data: bytes | None) -> bool:
         version = folded.digests.get(digest(data)) if data is not None else None

@@ -1,7 +1,8 @@
 """The files of a task: how they are read, and how a new version takes the place of the old one.
 
-Every step can be done again after a crash. A task's file is rewritten where it lies and then moved, so that it is
-never in two folders and never in none. Must not know the log, locks or rules.
+Every step can be done again after a crash. A version is only ever written to the folder where it belongs, and the one
+before is removed from another folder after that: a task is never in none, and a version that lies anywhere else was
+moved by a person. Must not know the log, locks or rules.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from aof._support.typed import prepare_type
+from aof._support import nesting
 from aof.core.errors.runs import UnreadableResult
 from aof.core.model.ids import is_task_id
 from aof.core.model.run import Heartbeat, Run, RunResult
@@ -56,7 +57,7 @@ class TaskFiles:
         return any(folder != expected and os.access(path + name, os.F_OK) for folder, path in self._paths.folders)
 
     def place(self, task_id: str, data: bytes, old: str | None, new: str, file: Seen | None = None) -> bool:
-        """Write a version: over the file where it lies, then into its folder, with the task's own files.
+        """Write a version to its folder; from another one, the task's own files follow and the version there goes.
 
         Leaves everything as it is, and says so, when somebody has written the file since it was `file`.
         """
@@ -73,10 +74,14 @@ class TaskFiles:
             if now != file:
                 self._disk.unlink(temporary)
                 return False
-        self._disk.replace(temporary, here, mode)
-        if old != new:
-            self._disk.rename(here, target)
-            self.move_folder(here.removesuffix(".md"), target.removesuffix(".md"))  # the task's own files
+        if old == new:
+            self._disk.replace(temporary, here, mode)
+            return True
+        self._disk.keep_mode(temporary, here, mode)
+        self._disk.rename(temporary, target)
+        self.move_folder(here.removesuffix(".md"), target.removesuffix(".md"))  # the task's own files
+        with suppress(FileNotFoundError):  # a person has moved it meanwhile, or a writer whose lock was deleted
+            self._disk.unlink(here)
         return True
 
     def gather(self, task_id: str, target: str) -> None:
@@ -184,7 +189,7 @@ class TaskFiles:
         place = f"{self._paths.run(task_id, archived=archived)}/run_result.json"
         try:
             data = read(place)
-            return None if data is None else msgspec.json.decode(data, type=prepare_type(RunResult))
+            return None if data is None else nesting.decode(data, RunResult)
         except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
             where = self._paths.relative(place)
             hint = "'aof doctor --fix' restores it from the log; until then the task stays as it is"
@@ -194,7 +199,7 @@ class TaskFiles:
         """A run's file at any place."""
         try:
             data = read(path)
-            return None if data is None else msgspec.json.decode(data, type=prepare_type(kind))
+            return None if data is None else nesting.decode(data, kind)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         except OSError as error:

@@ -8,7 +8,10 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
+
+from aof._support.git import repository
 
 _MOST_BYTES = 512 * 1024 * 1024
 _HEADER = struct.Struct(">4sII")
@@ -30,7 +33,7 @@ _GOING_ON = (
 
 
 class UnmergedVersion(NamedTuple):
-    """One version of a path in a conflict: stage 1 is what both sides began with, 2 is ours, 3 is theirs."""
+    """One version of a path: in a conflict stage 1 is what both sides began with, 2 is ours, 3 is theirs; else 0."""
 
     path: str
     stage: int
@@ -58,6 +61,16 @@ def unmerged_entries(folder: str) -> list[UnmergedVersion]:
     return found
 
 
+def tracked(folder: str) -> list[str]:
+    """The paths below a folder that git tracks, relative to it; empty as above."""
+    real = os.path.realpath(folder)
+    top, git = repository(real)
+    prefix = "" if real == top else os.path.relpath(real, top) + "/"
+    with suppress(OSError, ValueError, struct.error, IndexError):
+        return [one.path[len(prefix) :] for one in _entries_of(git) if one.path.startswith(prefix)] if git else []
+    return []
+
+
 def in_progress(folder: str) -> str | None:
     """What git is in the middle of, in words; None where it is idle, or where there is no repository."""
     _, git = repository(os.path.realpath(folder))
@@ -70,25 +83,11 @@ def is_running(folder: str) -> bool:
     return git is not None and os.path.lexists(f"{git}/{_LOCK}")
 
 
-def repository(folder: str) -> tuple[str, str | None]:
-    """The working tree that a folder lies in, and where git keeps what belongs to it."""
-    here = folder
-    while True:
-        place = f"{here.rstrip('/')}/.git"
-        if os.path.isdir(place):
-            return here, place
-        if os.path.isfile(place):
-            with open(place, "rb") as file:
-                text = file.read(4096).decode("utf-8", "surrogateescape")
-            if text.startswith("gitdir:"):
-                return here, os.path.normpath(os.path.join(here, text[7:].strip()))
-        above = os.path.dirname(here)
-        if above == here:
-            return here, None
-        here = above
-
-
 def _conflicts(git: str) -> Iterator[UnmergedVersion]:
+    return (one for one in _entries_of(git) if one.stage)
+
+
+def _entries_of(git: str) -> Iterator[UnmergedVersion]:
     path = f"{git}/index"
     if not os.path.isfile(path) or os.path.getsize(path) > _MOST_BYTES:
         return
@@ -112,7 +111,7 @@ def _digest_size(git: str) -> int:
 
 
 def _entries(data: bytes, version: int, count: int, digest: int) -> Iterator[UnmergedVersion]:
-    """The paths with a stage; each entry is found where the one before it ends."""
+    """The paths with their stages; each entry is found where the one before it ends."""
     at, name = _HEADER.size, b""
     flags_at = _FIXED - _SHA1 + digest
     for _ in range(count):
@@ -129,9 +128,8 @@ def _entries(data: bytes, version: int, count: int, digest: int) -> Iterator[Unm
             end = at + length if length < _LENGTH else data.index(b"\0", at)
             name = data[at:end]
             at = start + ((end - start) // 8 + 1) * 8
-        if flags & _STAGE:
-            named = data[start + flags_at - digest : start + flags_at].hex()
-            yield UnmergedVersion(name.decode("utf-8", "surrogateescape"), (flags & _STAGE) >> _STAGE_SHIFT, named)
+        named = data[start + flags_at - digest : start + flags_at].hex()
+        yield UnmergedVersion(name.decode("utf-8", "surrogateescape"), (flags & _STAGE) >> _STAGE_SHIFT, named)
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from aof._support import nesting
 from aof._support.typed import prepare_type
 from aof.core.errors.base import PayloadTooLarge
 from aof.core.errors.tasks import UnreadableTask
@@ -84,6 +85,8 @@ def decode_canonical(front: bytes) -> dict[str, Any] | None:
     if not front:
         return {}
     try:
+        if front.count(b"[") + front.count(b"{") > nesting.MOST:
+            nesting.refuse_nesting(front)
         keys, texts = zip(*[line.split(b": ", 1) for line in front.split(b"\n")], strict=True)
         text = b"\n".join(texts) + b"\n"
         values = _decode_lines(text)

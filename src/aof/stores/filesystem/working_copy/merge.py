@@ -12,7 +12,7 @@ import msgspec
 from aof._support.typed import prepare_type
 from aof.core.errors.base import AofError
 from aof.core.evolve import work_log
-from aof.core.model.task import Task
+from aof.core.model.task import Retry, Task
 from aof.core.tasks.manual_edit import THEIRS
 from aof.core.tasks.merge import merge_fields, merge_text
 from aof.stores.filesystem.working_copy import markdown
@@ -74,6 +74,8 @@ def _fields(task: Task) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(task)
     for name in _NOT_COMPARED:
         fields.pop(name, None)
+    if task.retry == Retry():  # what events have counted may be nothing yet, which a file does not say
+        fields.pop("retry", None)
     return fields
 
 

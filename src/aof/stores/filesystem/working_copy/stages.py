@@ -1,22 +1,20 @@
 """Versions of a file from git's own store, byte by byte: what each side of a merge had, and what a rebase has dropped.
 
-Only git reads its packs, so git is asked for these few contents; it starts no hook, filter, pager or network for that.
-Reads only. Must not know what a file means.
+Only git reads its packs, so git is asked for these few contents. Reads only. Must not know what a file means.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 
 import msgspec
 
+from aof._support.git import contents, repository
 from aof.stores.filesystem.io.read import LARGEST
-from aof.stores.filesystem.working_copy.git_index import repository, unmerged_entries
+from aof.stores.filesystem.working_copy.git_index import unmerged_entries
 
-_SECONDS = 30
 _LONGEST = 64  # digits of a commit's name
 _COMMON, _OURS, _THEIRS = 1, 2, 3
 
@@ -35,10 +33,10 @@ def versions(path: str) -> Versions | None:
     found = {one.stage: one for one in unmerged_entries(folder) if one.path == os.path.basename(path)}
     if not found:
         return None
-    contents = {stage: _content(folder, one.digest) for stage, one in found.items()}
-    if any(content is None for content in contents.values()):
+    sides = {stage: contents(folder, one.digest, most=LARGEST) for stage, one in found.items()}
+    if any(side is None for side in sides.values()):
         return None
-    return Versions(contents.get(_COMMON), contents.get(_OURS), contents.get(_THEIRS))
+    return Versions(sides.get(_COMMON), sides.get(_OURS), sides.get(_THEIRS))
 
 
 def before_rebase(path: str) -> bytes | None:
@@ -47,7 +45,7 @@ def before_rebase(path: str) -> bytes | None:
     if place is None:
         return None
     name = os.path.relpath(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)), top)
-    found = (_content(top, f"{commit}:{name}") for commit in _commits_before(place))
+    found = (contents(top, f"{commit}:{name}", most=LARGEST) for commit in _commits_before(place))
     return next((data for data in found if data is not None), None)
 
 
@@ -58,22 +56,3 @@ def _commits_before(place: str) -> Iterator[str]:
             commit = file.read(_LONGEST).strip()
             if commit and not commit.strip("0123456789abcdef"):
                 yield commit
-
-
-def _content(folder: str, name: str) -> bytes | None:
-    _, place = repository(os.path.realpath(folder))
-    if place is None:
-        return None
-    quiet = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "GIT_PAGER": "cat"}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        done = subprocess.run(  # noqa: S603 - an argument list; what git is asked for begins with a hexadecimal name
-            ["git", f"--git-dir={place}", "cat-file", "blob", name],  # noqa: S607 - the user's own git
-            env=kept | quiet,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 and len(done.stdout) <= LARGEST else None

@@ -96,7 +96,8 @@ def checked(found: Any, name: str) -> Answer:
 
     def text(screen: Screen) -> None:
         for one in found.problems:
-            place = f"{name}:{one['line']}" if one["line"] else name
+            where = one.get("path") or name
+            place = f"{where}:{one['line']}" if one["line"] else where
             severity = screen.paint(one["severity"], "error" if one["severity"] == "error" else "high")
             screen.line(f"{place}: {severity}: {one['detail']} [{one['code']}]")
             screen.line(f"  → {one['fix']}")

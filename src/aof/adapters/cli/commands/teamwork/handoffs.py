@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from aof._support import nesting
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal import handoff_view
@@ -70,13 +71,16 @@ def _return(context: Context, given: dict[str, Any]) -> Answer:
     if "result" in given:
         given["result"] = _read(given["result"])
     one = context.fabric.handoff_return(**given)
-    return Answer(one, lambda screen: handoff_view.line(screen, one))
+    return Answer(one, lambda screen: handoff_view.returned(screen, one))
 
 
 def _read(text: str) -> Any:
     """A result as JSON, and as plain text where it is none."""
     try:
+        nesting.refuse_nesting(text)
         return json.loads(text)
+    except nesting.NestedTooDeeply as error:
+        raise UsageError(f"--result is {error}", "keep deep structures in a file of the task") from None
     except ValueError:
         return text
 

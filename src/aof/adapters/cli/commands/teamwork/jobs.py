@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from aof._support import nesting
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.spec.values import file_text
@@ -37,7 +38,7 @@ def _lines(path: str) -> list[Any]:
     found: list[Any] = []
     for number, line in enumerate(file_text(path).splitlines(), 1):
         try:
-            found += [msgspec.json.decode(line)] if line.strip() else []
+            found += [nesting.decode(line, object)] if line.strip() else []
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             message = f"line {number} of {path} is not JSON: {error}"
             raise UsageError(message, 'a line is a task, such as {"title": "First"}') from None

@@ -1,10 +1,11 @@
-// The page's own behaviour, a module per subject. Without any of it, links and forms still work.
+// The page's own behaviour, a module per subject.
 import * as dialogs from "./dialogs.js";
 import * as drag from "./drag.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
 import * as past from "./past.js";
 import * as selection from "./selection.js";
+import * as session from "./session.js";
 import * as verified from "./verified.js";
 
 const STEPS = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
@@ -43,6 +44,7 @@ function theme() {
 theme();
 document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 if (document.getElementById("connection")) {
+  session.start();
   dialogs.start();
   keys.start();
   selection.start();

@@ -2,6 +2,7 @@
 // back when it is refused. Nothing is approved by a drag.
 import { hold, now } from "./live.js";
 import { toast } from "./dialogs.js";
+import { ask } from "./session.js";
 
 const ready = new WeakSet();
 let drag = null;
@@ -43,7 +44,7 @@ function choose(item) {
   if (drag) return;
   const own = { item, from: item.parentElement, next: item.nextElementSibling, release: hold(), moves: null };
   drag = own;
-  fetch(`/board/tasks/${encodeURIComponent(item.dataset.task)}/moves`, { credentials: "same-origin" })
+  ask(`/board/tasks/${encodeURIComponent(item.dataset.task)}/moves`)
     .then((answer) => (answer.ok ? answer.json() : null))
     .then((told) => {
       own.moves = told?.moves ?? {};
@@ -82,10 +83,9 @@ function isOver(list, event) {
 async function send(own, where) {
   let refused = "the server does not answer";
   try {
-    const answer = await fetch(where, {
+    const answer = await ask(where, {
       method: "POST",
-      credentials: "same-origin",
-      headers: { "HX-Request": "true", "HX-Target": "dialog#dialog", "AOF-CSRF": document.body.dataset.csrf },
+      headers: { "HX-Request": "true", "HX-Target": "dialog#dialog" },
       body: new URLSearchParams({ rev: own.rev, key: crypto.randomUUID().replaceAll("-", "") }),
     });
     if (answer.ok) {

@@ -13,7 +13,7 @@ self.onconnect = (event) => {
       return;
     }
     ports.add(port);
-    stream.open(data.head);
+    stream.open(data.head, data.half);
     port.postMessage({ type: "state", state: stream.state });
     // What came between the page's making and its arrival here has been told already, to others.
     if (stream.head > data.head) port.postMessage({ type: "change", head: stream.head, tasks: null });

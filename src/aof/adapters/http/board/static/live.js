@@ -1,6 +1,7 @@
 // Keeps the page as the server would draw it now. One request at a time, however many events come; nothing that somebody
 // types, selects, drags or scrolls is touched, because only what differs is changed.
 import { anchor } from "./anchors.js";
+import { ask, half } from "./session.js";
 import { Stream } from "./stream.js";
 
 const PAUSE = 100; // milliseconds from one refresh to the next
@@ -23,7 +24,7 @@ export function start() {
 
 function shared() {
   const worker = new SharedWorker("/board/static/live-worker.js", { type: "module", name: "aof" });
-  const hello = () => worker.port.postMessage({ type: "hello", head: seen });
+  const hello = () => worker.port.postMessage({ type: "hello", head: seen, half: half() });
   worker.port.onmessage = ({ data }) => told(data);
   hello();
   addEventListener("pagehide", () => worker.port.postMessage({ type: "bye" }));
@@ -32,9 +33,9 @@ function shared() {
 
 function own() {
   const stream = new Stream(told);
-  stream.open(seen);
+  stream.open(seen, half());
   addEventListener("pagehide", () => stream.close());
-  addEventListener("pageshow", (event) => event.persisted && stream.open(seen));
+  addEventListener("pageshow", (event) => event.persisted && stream.open(seen, half()));
 }
 
 function told(message) {
@@ -101,7 +102,7 @@ async function draw() {
   const where = location.pathname + location.search;
   let answer;
   try {
-    answer = await fetch(where, { headers: { "AOF-Part": "view" }, credentials: "same-origin", cache: "no-store" });
+    answer = await ask(where, { headers: { "AOF-Part": "view" } });
   } catch {
     return; // the stream says when the server is there again
   }

@@ -1,4 +1,5 @@
 // The slider of a task's history: the task as it was at any event.
+import { ask } from "./session.js";
 
 let timer = 0;
 
@@ -29,7 +30,7 @@ function show(range) {
   clearTimeout(timer);
   timer = setTimeout(async () => {
     const task = document.getElementById("slider").dataset.history;
-    const answer = await fetch(`/board/tasks/${encodeURIComponent(task)}/at/${seq}`, { headers: { "AOF-Part": "dialog" } });
+    const answer = await ask(`/board/tasks/${encodeURIComponent(task)}/at/${seq}`, { headers: { "AOF-Part": "dialog" } });
     const text = await answer.text();
     const target = document.getElementById("history-past");
     await htmx.swap({ text, sourceElement: target, target: "#history-past", swap: "innerHTML", hx: {} });

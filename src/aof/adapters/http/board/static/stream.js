@@ -9,15 +9,17 @@ export class Stream {
     this.head = 0;
     this.state = "connecting";
     this.wait = FIRST_WAIT;
-    this.source = null;
+    this.half = "";
+    this.request = null;
     this.timer = 0;
     this.alive = 0;
   }
 
-  // Begin after this event, unless a stream is open.
-  open(head) {
+  // Begin after this event, unless a stream is open. The half is the page's half of the session.
+  open(head, half) {
     if (this.head === 0) this.head = head;
-    if (this.source || this.timer) return;
+    this.half = half;
+    if (this.request || this.timer) return;
     this.#connect();
   }
 
@@ -25,8 +27,8 @@ export class Stream {
     clearTimeout(this.timer);
     clearTimeout(this.alive);
     this.timer = 0;
-    this.source?.close();
-    this.source = null;
+    this.request?.abort();
+    this.request = null;
   }
 
   #say(state) {
@@ -34,23 +36,42 @@ export class Stream {
     this.tell({ type: "state", state });
   }
 
-  #connect() {
+  async #connect() {
     this.timer = 0;
-    const source = new EventSource(`/board/live?after=${this.head}`);
-    this.source = source;
-    source.onopen = () => {
-      this.wait = FIRST_WAIT;
-      this.#say("live");
+    const request = new AbortController();
+    this.request = request;
+    try {
+      const answer = await fetch(`/board/live?after=${this.head}`, {
+        cache: "no-store", credentials: "same-origin", headers: { "AOF-Page": this.half }, signal: request.signal,
+      });
+      if (answer.status === 401) {
+        this.close();
+        return this.#say("signed-out");
+      }
+      if (answer.ok) await this.#read(answer.body.pipeThrough(new TextDecoderStream()).getReader());
+    } catch { /* the server is away, or the stream was cut off */ }
+    if (this.request === request) this.#again();
+  }
+
+  // Server-sent events; EventSource could not send the half of the session.
+  async #read(reader) {
+    this.wait = FIRST_WAIT;
+    this.#say("live");
+    this.#expect();
+    for (let rest = ""; ;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const frames = (rest + value).split("\n\n");
+      rest = frames.pop();
       this.#expect();
-    };
-    source.addEventListener("alive", () => this.#expect());
-    source.addEventListener("change", (event) => {
-      this.#expect();
-      const change = JSON.parse(event.data);
-      this.head = change.head;
-      this.tell({ type: "change", ...change });
-    });
-    source.onerror = () => this.#again();
+      for (const frame of frames) {
+        const data = frame.includes("event: change") && frame.split("\n").find((line) => line.startsWith("data: "));
+        if (!data) continue;
+        const change = JSON.parse(data.slice(6));
+        this.head = change.head;
+        this.tell({ type: "change", ...change });
+      }
+    }
   }
 
   // A server that has fallen silent is asked anew.
@@ -59,18 +80,9 @@ export class Stream {
     this.alive = setTimeout(() => this.#again(), SILENCE);
   }
 
-  async #again() {
+  #again() {
     this.close();
     if (this.state !== "offline") this.#say("offline");
-    let signedOut = false;
-    try {
-      const answer = await fetch("/board/session", { cache: "no-store", credentials: "same-origin" });
-      signedOut = answer.status === 401;
-    } catch { /* the server is away: try again */ }
-    if (signedOut) {
-      this.#say("signed-out");
-      return;
-    }
     this.timer = setTimeout(() => this.#connect(), this.wait);
     this.wait = Math.min(this.wait * 2, LONGEST_WAIT);
   }

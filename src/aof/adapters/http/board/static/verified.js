@@ -1,4 +1,5 @@
 // The footer: how far the history is verified. A long one is verified piece by piece; a piece at a time, and seldom.
+import { ask } from "./session.js";
 
 const PAUSE = 2000;
 let timer = 0, last = 0;
@@ -19,7 +20,7 @@ async function look() {
   last = performance.now();
   const line = document.getElementById("verified");
   try {
-    const answer = await fetch("/board/verified", { credentials: "same-origin", cache: "no-store" });
+    const answer = await ask("/board/verified");
     if (answer.status === 401) return;
     line.classList.toggle("damaged", !answer.ok);
     if (!answer.ok) {

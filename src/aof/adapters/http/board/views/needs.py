@@ -19,6 +19,7 @@ LABELS: Final = {
     "agent": "does not answer",
     "mail": "mail",
     "handoff": "handoff",
+    "edit": "edited by hand",
 }
 _ACTIONS: Final = {
     "gate": ("approve", "reject"),
