@@ -260,6 +260,20 @@ def test_a_history_gives_what_the_model_expects() -> None:
     run_state_machine_as_test(Expected, settings=at_most(25, 30))
 
 
+def test_a_task_unblocked_by_hand_is_blocked_again_while_a_dependency_of_it_is_cancelled() -> None:
+    history = Expected()
+    try:
+        history.create([], review=True, most=3)
+        history.manage(0, "cancel")
+        history.create([0], review=False, most=1)
+        history.manage(1, "unblock")
+        history.files_log_and_memory_say_the_same()
+        history.the_model_is_right()
+        assert history.model.tasks[history.ids[1]].status == "blocked"
+    finally:
+        history.teardown()
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("machine", [AnyHistory, Expected])
 def test_many_long_histories_do_as_well(machine: type[TwoStores]) -> None:

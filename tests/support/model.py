@@ -142,13 +142,14 @@ class Model:
         return "ok"
 
     def unblock(self, name: str) -> str:
-        """By hand, whatever it waits for."""
+        """By hand; blocked again at once where it waits for something dead."""
         task = self.tasks[name]
         if task.status == "ready":
             return "ok"
         if task.status != "blocked":
             return "invalid_transition"
         task.status, task.dead = "ready", None
+        self._back(name)
         return "ok"
 
     def retry(self, name: str, now: int) -> str:
