@@ -181,7 +181,8 @@ def _spoilt(draw: st.DrawFn, fitting: dict[str, Any], schema: dict[str, Any]) ->
         return fitting | {unknown: 1}, unknown
     name = draw(st.sampled_from(sorted(schema["properties"])))
     kind = schema["properties"][name]
-    kinds: tuple[Any, ...] = ("text", 7.5, True, ["x", 3], None)
+    nothing = (None,) if name in required else ()  # for the others a null says nothing
+    kinds: tuple[Any, ...] = ("text", 7.5, True, ["x", 3], *nothing)
     wrong = st.sampled_from([one for one in kinds if not _fits(one, kind)])
     return fitting | {name: draw(wrong)}, name
 
