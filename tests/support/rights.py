@@ -376,6 +376,13 @@ cancels, pauses, retries and archives nothing, by no operation and no message ([
 session on stdio that nobody named has the user's name, and approves and rejects nothing. A process with a run's
 secret acts as that run's agent, and may not use `aof token`, `aof trust`, `aof init`, `aof import` or `aof up`.
 Once the run has ended its writes are `stale_lease`.
+
+"Approve by complete, own" answers with the result that stands and approves nothing. "Own" counts also for the
+session, token or name that claimed for an agent; a maintainer at the command line may approve what an agent did
+for them. `selfReview = true` in `aof.toml` lifts this, and the log says so. A child is put below a task by its
+holder, owner or creator, a lead or a maintainer; without a chart or strict identity, where names are only
+attributions, this protects tasks that somebody runs. With `[review] required`, only a maintainer at the command
+line, or with a token of their own, creates a task without review (`review_required`).
 """
 
 
