@@ -23,6 +23,7 @@ schemaVersion = 1
 {project}
 {maintainers}
 {shared}
+{solo}
 
 # [storage]
 # durability = "full"            # or "relaxed": survives killed processes, not power loss
@@ -51,6 +52,9 @@ schemaVersion = 1
 
 # [handoff]
 # defaultTimeout = 3600          # seconds that a handoff without a due date may stay unanswered
+
+# [review]
+# required = true                # or a list of tags: only a maintainer creates such a task without review
 
 # unlistedAgents = "worker"      # with an org chart: what a name outside of it is; or "refuse": it may not write
 
@@ -96,6 +100,7 @@ SCHEMA_VERSION = 2  # with lanes beside the root lane; a data directory begins w
 _VERSION_LINES = tuple(f"schemaVersion = {version}" for version in range(1, SCHEMA_VERSION + 1))
 _MAINTAINERS = "maintainers = "
 _PROJECT = "project = "
+_SOLO = "selfReview = true               # who ran a task may approve it: one person works here alone"
 _SHARED = (
     'shared = "group"               # or "owner": who may read and write the files; \'aof doctor --fix\' sets modes'
 )
@@ -229,6 +234,12 @@ class WorklogSettings(Section):
     automatic: bool = True
 
 
+class ReviewSettings(Section):
+    """Which tasks only a maintainer takes out of review: all, those with one of these tags, or none."""
+
+    required: bool | tuple[str, ...] = False
+
+
 class Settings(Section):
     """All settings of a data directory."""
 
@@ -237,6 +248,8 @@ class Settings(Section):
     maintainers: tuple[str, ...] = ()
     shared: Literal["owner", "group"] = "owner"
     unlisted_agents: Literal["worker", "refuse"] = "worker"
+    self_review: bool = False
+    review: ReviewSettings = ReviewSettings()
     storage: Storage = Storage()
     lease: LeaseSettings = LeaseSettings()
     retry: RetrySettings = RetrySettings()
@@ -273,18 +286,26 @@ class Settings(Section):
             require_secret=self.identity.require_secret,
             strict=self.identity.mode == "strict",
             refuse_unlisted=self.unlisted_agents == "refuse",
+            self_review=self.self_review,
+            review_required=self.review.required,
             messages_per_send=self.messages.per_send,
             worklog=WorklogPolicy(automatic=self.worklog.automatic),
         )
 
 
-def default_text(maintainer: str, project: str = "", *, shared: bool = False) -> str:
+def default_text(maintainer: str, project: str = "", *, shared: bool = False, solo: bool = False) -> str:
     """The settings of a new data directory. It names the project, so that clones in other folders call it the same."""
     names = json.dumps([maintainer], ensure_ascii=False)
     said = json.dumps(project, ensure_ascii=False) if project.isprintable() else ""
     text = _TEXT.replace("{shared}", _SHARED if shared else f"# {_SHARED}")
+    text = text.replace("{solo}", _SOLO if solo else f"# {_SOLO}")
     text = text.replace("{project}", f"{_PROJECT}{said}" if project and said else f'# {_PROJECT}"my-project"')
     return text.replace("{maintainers}", f"{_MAINTAINERS}{names}  # who may do everything, whatever the org chart says")
+
+
+def with_solo(text: str) -> str | None:
+    """The settings with self-review allowed; None where they say something of it already."""
+    return None if any(line.lstrip().startswith("selfReview") for line in text.splitlines()) else f"{_SOLO}\n{text}"
 
 
 def load_settings(root: str) -> Settings:

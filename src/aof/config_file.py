@@ -61,9 +61,9 @@ def _fitting(value: Any, kind: Any, place: str) -> Any:
     if origin is Mapping and isinstance(value, dict):
         return {key: _fitting(item, inside[1], f"{place}.{key}") for key, item in value.items()}
     if origin in (Union, UnionType):
-        for one in inside:
-            if one is not type(None):
-                return _fitting(value, one, place)
+        kinds = [one for one in inside if one is not type(None)]
+        fits = (one for one in kinds if isinstance(value, list) == (get_origin(one) is tuple))
+        return _fitting(value, next(fits, kinds[0]), place)
     if value in inside if origin is Literal else type(value) is kind:
         return value
     wanted = " or ".join(map(repr, inside)) if origin is Literal else _WORDS.get(origin or kind, "a table")

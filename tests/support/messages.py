@@ -120,6 +120,22 @@ class Post:
         assert event.payload["reason"] == reason
         return sent
 
+    def comes_late(self, fields: object, *, run: str | None = None) -> Sent:
+        """The report is refused and kept with its task as a late result."""
+        return self._late(fields, run, "task.late_result")
+
+    def comes_late_again(self, fields: object, *, run: str | None = None) -> Sent:
+        """The same report is refused once more; it is kept already."""
+        return self._late(fields, run)
+
+    def _late(self, fields: object, run: str | None, *beside: str) -> Sent:
+        seen = self.fabric.store.head()
+        sent = self.send(fields, run)
+        assert (sent.outcome, sent.reason) == ("rejected", "stale_lease"), (sent, fields)
+        assert "late result" in str(sent.detail)
+        assert self.types(seen) == ["protocol.message.rejected", *beside]
+        return sent
+
     def ignores(self, given: object) -> None:
         """What is not a message leaves no trace."""
         before = self.room.contents()

@@ -387,6 +387,13 @@ What gates read is `reviewRequired`, `risk`, `profile`, `workflow`, `routing`, `
 `maxAttempts`, `delegationDepth`, `owner`, every field that a condition of the workflow names, and `priority` where
 a gate of the charter names it. Without a chart and without strict identity anybody changes it, and anybody blocks or
 pauses a task while another works on it; the log says who did. `aof sync --accept` and `--refuse` are for maintainers.
+
+"Approve by complete, own" answers with the result that stands and approves nothing. "Own" counts also for the
+session, token or name that claimed for an agent; a maintainer at the command line may approve what an agent did
+for them. `selfReview = true` in `aof.toml` lifts this, and the log says so. A child is put below a task by its
+holder, owner or creator, a lead or a maintainer; without a chart or strict identity, where names are only
+attributions, this protects tasks that somebody runs. With `[review] required`, only a maintainer at the command
+line, or with a token of their own, creates a task without review (`review_required`).
 """
 
 

@@ -72,7 +72,7 @@ class Room:
         """One more fabric on the directory, as another process would have it."""
         clock = clock or self.clock
         store = FilesystemStore(str(self.root), clock, durable=False, disk=disk)
-        return Fabric(store, clock, Policy(), actor)
+        return Fabric(store, clock, Policy(maintainers=(actor,)), actor)
 
     def reopen(self) -> Fabric:
         """What the next process does."""
@@ -133,6 +133,19 @@ class Room:
         assert caught.value.code == code, caught.value.message
         assert caught.value.hint
         assert self.contents() == before
+        return caught.value
+
+    def late(self, call: Callable[..., object], task_id: str, **named: Any) -> AofError:
+        """The report comes too late: it is refused and kept, and the task is otherwise as it was."""
+        before = self.fabric.get(task_id)
+        with pytest.raises(AofError) as caught:
+            call(task_id, **named)
+        assert caught.value.code == "stale_lease", caught.value.message
+        after = self.fabric.get(task_id)
+        kept = msgspec.structs.replace(
+            before, rev=after.rev, updated_at=after.updated_at, late_results=after.late_results
+        )
+        assert after == kept
         return caught.value
 
     def idle(self, call: Callable[..., Any], *given: Any, **named: Any) -> Any:

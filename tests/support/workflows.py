@@ -78,15 +78,21 @@ class Gated(World):
         """What can be claimed."""
         return [one.id for one in self.flow.hops if one.status == "ready"]
 
-    def take(self, name: str, agent: str = "ada", **more: Any) -> str:
+    def worker(self, name: str) -> str:
+        """Who takes a hop unless a test says otherwise: nobody judges their own work."""
+        return "rev" if self.flow.template.by_id[name].can_reject else "ada"
+
+    def take(self, name: str, agent: str | None = None, **more: Any) -> str:
         """Claim a hop; the run's ID."""
+        agent = agent or self.worker(name)
         self.do(c.Claim(actor=agent, task_id=self.task_id, hop=name, **more))
         run = self.hop(name).run_id
         assert run is not None
         return run
 
-    def end(self, name: str, outcome: str = "complete", *blockers: str, agent: str = "ada", **more: Any) -> None:
+    def end(self, name: str, outcome: str = "complete", *blockers: str, agent: str | None = None, **more: Any) -> None:
         """Take a hop and give its outcome."""
+        agent = agent or self.worker(name)
         run = self.take(name, agent)
         self.act(c.Complete, self.task_id, agent, run=run, outcome=outcome, blockers=blockers, **more)
 
@@ -138,10 +144,11 @@ class Gated(World):
                 return c.Complete(**about, run=one.lease.run_id, outcome="complete")
         for one in flow.hops:
             if one.status == "review":
-                return c.Approve(**about, hop=one.id)
+                return c.Approve(**about | {"actor": "judge"}, hop=one.id)
         for one in flow.hops:
             if one.status == "ready" and (one.not_before is None or task.status == "in-progress"):
-                return c.Claim(**about, hop=one.id)
+                agent = f"zed-{one.id}"  # nobody judges their own work
+                return c.Claim(**about | {"actor": agent}, hop=one.id)
         if any(one.not_before for one in flow.hops):
             return c.RetryTask(**about, reason="go on")
         raise AssertionError(f"{task.id} is {task.status} and hangs: {self.statuses()}")

@@ -154,6 +154,9 @@ class World:
     def refused(self, command: c.OnTask) -> AofError:
         """Decide, and see a refusal that helps."""
         verdict = self.verdict(command)
+        if isinstance(verdict, Decision) and verdict.refusal is not None:  # it is on record, and still a refusal
+            self.commit(command, verdict)
+            verdict = verdict.refusal
         assert isinstance(verdict, AofError), f"accepted: {verdict}"
         assert verdict.code
         assert verdict.hint

@@ -363,7 +363,7 @@ CHARTED: dict[str, Provoke] = {
     "self_answer": _own_question,
     "at_capacity": _one_too_many,
     "not_routed": _for_bob_only,
-    "self_approval": _own_work,
+    "own_work": _own_work,
     "wrong_role": _of_another_role,
     "budget_too_small": lambda scene: _delegated(scene, "low", autonomy_budget=2, risk="low"),
 }

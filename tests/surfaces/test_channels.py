@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -124,7 +125,8 @@ class Channel:
             self.fabric.session_end(run=run)
         tape = Tape(_Seen(self.root, self.fabric))
         tape.made(own, child, other)
-        return Outcome(self._events(tape), tape.files(), self.answers)
+        files = {path: _RAN_BY.sub("", text) for path, text in tape.files().items()}  # whose session it was, too
+        return Outcome(self._events(tape), files, self.answers)
 
     def _events(self, tape: Tape) -> list[Any]:
         """What was said of messages, in order. Who carried a message differs: that is the channel itself."""
@@ -133,6 +135,9 @@ class Channel:
             for event in self.fabric.events()
             if event.type.startswith(_SAID) and event.payload.get("to") not in ("ready", "in-progress")
         ]
+
+
+_RAN_BY = re.compile(r',"ranBy":\[[^]]*\]')
 
 
 class _Seen:
@@ -148,7 +153,7 @@ class _Seen:
 
 
 def _without_caller(payload: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in payload.items() if name != "calledBy"}
+    return {name: value for name, value in payload.items() if name not in ("calledBy", "ranBy")}
 
 
 @contextmanager

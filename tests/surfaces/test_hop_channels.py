@@ -73,7 +73,7 @@ def told(root: Path, task_id: str, answers: list[tuple[str, str | None]] | None)
         return Outcome(_comparable(found), dict(workflow_of(fabric.get(task_id)).statuses()), answers)
 
 
-_OWN = ("calledBy", "expiresAt", "ttlMs", "worker", "sentAt", "secretDigest")
+_OWN = ("calledBy", "expiresAt", "ttlMs", "worker", "sentAt", "secretDigest", "ranBy")
 
 
 def _comparable(found: list[Any]) -> list[Any]:

@@ -169,8 +169,8 @@ def test_a_worker_with_a_secret_does_only_what_its_roles_allow(fabric: Fabric, s
     fabric.complete(reviewed, agent="bob")
     ask = sends(secret)
     with _unchanged(fabric):
-        assert _code(ask("approve", task_id=own)) == "self_approval"
-        assert _code(ask("update", task_id=own, status="done")) == "self_approval"
+        assert _code(ask("approve", task_id=own)) == "own_work"
+        assert _code(ask("update", task_id=own, status="done")) == "own_work"
         assert _code(ask("approve", task_id=reviewed)) == "not_allowed"
         assert _code(ask("cancel", task_id=others)) == "not_allowed"
         assert _code(ask("edit", task_id=others, title="Mine now")) == "not_allowed"
@@ -207,8 +207,11 @@ def test_the_secret_of_a_run_that_was_replaced_is_stale(fabric: Fabric, sends: S
     fabric.release(task_id, agent="ada")
     ask = sends(old)
     with _unchanged(fabric):
-        for given in ({"operation": "heartbeat"}, {"operation": "cancel"}, {"operation": "complete", "summary": "x"}):
+        for given in ({"operation": "heartbeat"}, {"operation": "cancel"}):
             assert _code(ask(task_id=task_id, **given)) == "stale_lease"
+    assert _code(ask("complete", task_id=task_id, summary="x")) == "stale_lease"
+    assert [(one.agent, one.summary) for one in fabric.get(task_id).late_results] == [("ada", "x")]
+    assert fabric.get(task_id).status == "ready"
     assert fabric.claim(task_id, agent="bob").secret != old
     with _unchanged(fabric):
         assert _code(ask("heartbeat", task_id=task_id)) == "stale_lease"

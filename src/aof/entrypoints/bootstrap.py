@@ -13,7 +13,7 @@ from aof.adapters.notify import fan_out
 from aof.adapters.runners import orphans
 from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
-from aof.config import Settings, default_text, load_settings
+from aof.config import Settings, default_text, load_settings, with_solo
 from aof.core.errors.base import InvalidInput
 from aof.core.errors.storage import NoDataDirectory, UnsupportedFilesystem
 from aof.core.model.ids import is_agent_name
@@ -241,12 +241,17 @@ def serve(
 
 
 def init_data_dir(
-    path: str | os.PathLike[str] | None = None, *, actor: str | None = None, shared: str | None = None
+    path: str | os.PathLike[str] | None = None,
+    *,
+    actor: str | None = None,
+    shared: str | None = None,
+    solo: bool = False,
 ) -> tuple[str, bool]:
     """Make a data directory, or complete one that is there. Tells its path and whether it is new.
 
     Who makes it is its maintainer, until the settings name another. Only its owner may read it, unless it is `shared`
-    with a group, that of the parent folder or of the user.
+    with a group, that of the parent folder or of the user. `solo` says that one person works here alone: their own work
+    is theirs to approve.
     """
     root, new = plan_data_dir(path)
     if shared not in (None, "owner", "group"):
@@ -260,8 +265,15 @@ def init_data_dir(
         fresh = FilesystemStore.create(root, disk, shared=shared == "group")
         settings = f"{root}/aof.toml"
         if not os.path.lexists(settings):
-            text = default_text(actor or default_actor(), _project(root), shared=shared == "group")
+            text = default_text(actor or default_actor(), _project(root), shared=shared == "group", solo=solo)
             disk.write_durable(settings, text.encode())
+        elif solo and not load_settings(root).self_review:
+            with open(settings, encoding="utf-8") as file:
+                changed = with_solo(file.read())
+            if changed is None:
+                hint = "write 'selfReview = true' there yourself"
+                raise InvalidInput("aof.toml says already whether own work may be approved", hint)
+            disk.write_durable(settings, changed.encode())
     if path is None and "AOF_DATA_DIR" not in os.environ:
         _choose(root)
     return root, fresh

@@ -62,11 +62,12 @@ def test_every_status_is_known_and_each_text_may_stand_alone(post: Post) -> None
 def test_a_legal_move_is_made_in_the_senders_name(post: Post, origin: str, target: str) -> None:
     task_id = post.room.task(origin)
     before = post.room.moves(task_id)
-    post.takes(update(task_id, "ada", status=target, notes="because"))
+    sender = "zed" if (origin, target) == ("review", "done") else "ada"  # who ran it does not approve it
+    post.takes(update(task_id, sender, status=target, notes="because"))
     assert post.status(task_id) == target
     assert post.room.moves(task_id) == [*before, (origin, target)]
     event = post.room.events(task_id, "task.transitioned")[-1]
-    assert (event.actor, event.task_id, event.payload["reason"]) == ("ada", task_id, "because")
+    assert (event.actor, event.task_id, event.payload["reason"]) == (sender, task_id, "because")
 
 
 @requirement("aof1.status.in-progress-needs-claim")

@@ -90,7 +90,7 @@ def test_a_blocked_task_says_why_and_by_whom_and_its_run_ends(room: Room, fabric
     if status == "in-progress":
         run = room.attempts(task_id)[0]["runId"]
         room.refused("stale_lease", fabric.progress, task_id, run=run, text="late")
-        room.refused("stale_lease", fabric.complete, task_id, run=run)
+        room.late(fabric.complete, task_id, run=run)
 
 
 @requirement("tools.block.reason-required")

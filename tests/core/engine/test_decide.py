@@ -198,5 +198,5 @@ def test_a_repeated_request_with_half_a_character_is_answered_again() -> None:
     world = World()
     task = world.into("done")
     said = {"notes": "\ud800", "key": "k-1"}
-    world.act(c.Complete, task, "ada", **said)
-    assert world.act(c.Complete, task, "ada", **said).repeats == "k-1"
+    world.act(c.Complete, task, "pm", **said)
+    assert world.act(c.Complete, task, "pm", **said).repeats == "k-1"

@@ -127,7 +127,7 @@ def test_reporting_a_part_of_what_is_in_review_changes_nothing() -> None:
 )
 def test_completing_from_elsewhere_is_refused_and_names_the_missing_step(status: str, operation: str) -> None:
     world = World()
-    refusal = world.refuse(c.Complete, world.into(status), "ada")
+    refusal = world.refuse(c.Complete, world.into(status), "zed")
     assert refusal.code == "invalid_transition"
     assert refusal.call is not None
     assert refusal.call.operation == operation

@@ -19,6 +19,7 @@ from aof.core.model.workflow import workflow_of
 from aof.core.scheduling.crew import Crew, crew_of
 from aof.core.scheduling.plan import plan
 from aof.core.scheduling.view import Action, Plan, Snapshot
+from aof.core.workflows.claim import judges_own
 from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template
 from tests.support.world import MINUTE
 
@@ -302,10 +303,13 @@ def desks(draw: st.DrawFn) -> Desk:
             if not ready:
                 break
             name = draw(st.sampled_from(ready))
+            agent = draw(st.sampled_from(("dev", "tess", "stranger")))
+            if judges_own(desk.flow, name, agent):
+                continue
             if draw(st.booleans()):
-                desk.end(name, agent=draw(st.sampled_from(("dev", "tess", "stranger"))))
+                desk.end(name, agent=agent)
             else:
-                desk.take(name, draw(st.sampled_from(("dev", "tess", "stranger"))))
+                desk.take(name, agent)
     return desk
 
 

@@ -237,7 +237,7 @@ def test_a_known_agent_judges_no_work_of_its_own() -> None:
     world = Gated(Policy(org=OrgChart(agents=agents)))
     task = world.begin(REVIEW)
     world.end("implement")
-    assert world.refuse(c.Claim, task, "ada").code == "self_approval"
+    assert world.refuse(c.Claim, task, "ada").code == "own_work"
     assert world.take("code-review", "bob")
 
 

@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 def waiting_for(fabric: Fabric, agent: str) -> Sequence[Task]:
     """The tasks in review that this agent may judge: never its own work, and what the org chart allows."""
     environment = fabric.services.environment
-    chart, maintainers = environment.chart.readable(), environment.policy.maintainers
-    return [task for task in fabric.tasks(status="review") if rights.may_judge(chart, agent, task, maintainers)]
+    chart, policy = environment.chart.readable(), environment.policy
+    return [task for task in fabric.tasks(status="review") if rights.may_judge(policy, chart, agent, task)]

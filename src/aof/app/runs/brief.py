@@ -53,6 +53,7 @@ def brief(
         parts.append("## Depends on\n\n" + "\n".join(f"- {one}" for one in task.depends_on))
     parts += _section("Earlier runs", [_came_to(one.run) for one in earlier])
     parts += _section("Children", [str(one) for one in children])
+    parts += _late(task)
     parts += _questions(task)
     if reached := [one for one in earlier if one.checkpoint is not None]:
         parts.append("## Checkpoints\n\n" + "\n".join(_checkpoint(task.id, one) for one in reached))
@@ -70,6 +71,9 @@ is said once, at the end, outside of any block."""
 
 _ASKED = """Earlier runs asked people, and this is what they were told. To ask something else:
 `aof ask {task} "…" --wait 10m`."""
+
+_LATE = """These reports came after their runs had been replaced or had ended. They changed no status: check what they
+say before you use it."""
 
 _DECLARED = """## Before it is complete
 
@@ -105,6 +109,16 @@ def _questions(task: Task) -> list[str]:
             parts.append(
                 f"{one.id} is not answered yet; wait for it: `aof ask {task.id} --question {one.id} --wait 10m`"
             )
+    return parts
+
+
+def _late(task: Task) -> list[str]:
+    """What earlier runs reported too late to count: it may save work, and nobody has judged it."""
+    parts = [f"## Late results\n\n{_LATE}"] if task.late_results else []
+    for one in task.late_results:
+        files = f"\nFiles: {', '.join(one.deliverables)}" if one.deliverables else ""
+        whose = f"late result of {one.agent}, run {one.run_id or 'unknown'}, outcome {one.outcome or 'unknown'}"
+        parts.append(quoted(f"{one.summary or 'no summary'}{files}", whose))
     return parts
 
 

@@ -15,16 +15,18 @@ import msgspec
 from aof._support.hashing import hexdigest
 from aof.core.engine import decide_gated, update
 from aof.core.errors.base import AofError, Call
+from aof.core.errors.org import OwnWork
 from aof.core.errors.tasks import KeyConflict, RevisionConflict
 from aof.core.model import commands as c
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.org import guard, session_gates
+from aof.core.org import guard, rights, session_gates
 from aof.core.org.budgets import enforcement, reported
 from aof.core.runs import completion, delivery, lease, progress, retry, review
 from aof.core.runs.authentication import contradicted
 from aof.core.tasks import (
+    authorship,
     cancellation,
     creation,
     dependencies,
@@ -112,7 +114,14 @@ def decide(records: Records, command: c.OnTask, now: int) -> Verdict:
 def _current(records: Records, command: c.OnTask, now: int) -> Verdict:
     """The decision, unless the caller has seen another revision of the task than there is now."""
     outdated = _outdated(records.tasks.get(command.task_id), command)
-    return outdated or _marked(_told(records, _held(records, command, now)), command)
+    return outdated or _marked(_told(records, _signed(records, command, _held(records, command, now))), command)
+
+
+def _signed(records: Records, command: c.OnTask, verdict: Verdict) -> Verdict:
+    """The decision with the names of who is behind a run, where it begins one or records a report."""
+    if isinstance(verdict, Decision):
+        authorship.signed(records, command, verdict)
+    return verdict
 
 
 def _outdated(task: Task | None, command: c.OnTask) -> RevisionConflict | None:
@@ -160,13 +169,16 @@ def _decided(records: Records, command: c.OnTask, now: int) -> Verdict:
         return refusal
     if isinstance(command, c.OwnRule):
         return command.decide(records, now, _held)
-    refusal = _unheard(records, command) or _forbidden(records, command)
-    if refusal is not None:
+    own = _own_work(records, command)
+    refusal = _unheard(records, command) or (None if records.policy.self_review else own)
+    if refusal := refusal or _forbidden(records, command):
         return refusal
     if isinstance(command, _APPLY_RESULTS):
         within = reported.limited(records, command.task_id)
         return within.recorded(_by_rule(within.records, command, now))
     verdict = _by_rule(records, command, now)
+    if own is not None and isinstance(verdict, Decision):
+        verdict = verdict.annotated(command.task_id, {"selfReview": True}) or verdict
     return _before_children(records, command, verdict) or _over_budget(records, command, verdict, now) or verdict
 
 
@@ -197,13 +209,35 @@ def _unheard(records: Records, command: c.OnTask) -> AofError | None:
     return graph.being_cancelled(task) if isinstance(command, _NOT_WHILE_CANCELLING) else None
 
 
+def _own_work(records: Records, command: c.OnTask) -> OwnWork | None:
+    """Why the caller may not approve what waits for a verdict: it is the caller's own work."""
+    task = records.tasks.get(command.task_id)
+    if task is None or not (task.status == "review" or task.gated):
+        return None
+    return rights.own_work(records, task, command)
+
+
 def _forbidden(records: Records, command: c.OnTask) -> AofError | None:
-    """Why the org chart does not allow the command; without a chart nothing is asked or loaded."""
+    """Why the settings or the org chart do not allow the command; without either nothing is asked or loaded."""
     chart = records.policy.org
+    if records.policy.review_required and (waived := guard.waived_review(records, command)):
+        return waived
+    parent = _parent_named(command)
+    if parent is not None and (foreign := guard.foreign_parent(records, command, parent)):
+        return foreign
     if chart is None:
         return None
 
     return guard.forbidden(records, chart, command)
+
+
+def _parent_named(command: c.OnTask) -> str | None:
+    """The task that another one is to be put below."""
+    if isinstance(command, c.Create):
+        return command.parent_id
+    if isinstance(command, c.Edit):
+        return command.changes.get("parentId")
+    return command.target_id if isinstance(command, c.AddLink) and command.kind == "parent" else None
 
 
 def _over_budget(records: Records, command: c.OnTask, verdict: Verdict, now: int) -> Decision | None:

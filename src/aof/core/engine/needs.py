@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from aof.core.model import commands as c
-from aof.core.model.ids import is_task_id
+from aof.core.model.ids import is_task_id, run_place
 from aof.core.model.lifecycle import FINISHED
 from aof.core.model.records import Needs, Records
 from aof.core.model.task import Task
@@ -148,8 +148,8 @@ def _completing(command: c.Complete, known: Known) -> Needs:
     base = _finishing(_starting(command, known), command, known)
     base = msgspec.structs.replace(base, digests=_delivered(command))
     task = known.task(command.task_id)
-    if task is not None and task.status == "review" and command.outcome == "needs_review":
-        base = msgspec.structs.replace(base, results=frozenset({task.id}))
+    if task is not None and task.status != "in-progress" and task.retry.attempts and not task.gated:
+        base = msgspec.structs.replace(base, results=frozenset({task.id}))  # whether the report is a repeated one
     if known.records.policy.org is not None and command.deliverables:
         base = msgspec.structs.replace(base, sizes=enforcement.sizes(known.records, task, command))
     if task is None or not task.gated:
@@ -157,7 +157,11 @@ def _completing(command: c.Complete, known: Known) -> Needs:
     more = _ending(command, known)
     write = base.write | more.write
     read = (base.read | more.read) - write
-    return msgspec.structs.replace(base, write=write, read=read, dependents=more.dependents, above=more.above)
+    over = (hop["id"] for hop in task.workflow["hops"] if "runId" in hop and "lease" not in hop)
+    results = frozenset(run_place(task.id, hop) for hop in over)  # whether the report is a repeated one
+    return msgspec.structs.replace(
+        base, write=write, read=read, dependents=more.dependents, above=more.above, results=results
+    )
 
 
 def _delivered(command: c.Complete) -> frozenset[tuple[str, str]]:

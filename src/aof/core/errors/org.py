@@ -47,10 +47,16 @@ class ActorMismatch(Refused):
     code = "actor_mismatch"
 
 
-class SelfApproval(Refused):
+class OwnWork(Refused):
     """An agent cannot judge its own work."""
 
-    code = "self_approval"
+    code = "own_work"
+
+
+class ReviewRequired(Refused):
+    """The settings demand that such a task is reviewed, and only a maintainer may decide otherwise."""
+
+    code = "review_required"
 
 
 class UnusableOrgChart(Invalid):

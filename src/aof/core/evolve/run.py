@@ -42,6 +42,11 @@ def run_by(retry: Retry, agent: str, **changes: Any) -> Retry:
     return msgspec.structs.replace(retry, agents=agents, **changes)
 
 
+def named(ran_by: tuple[str, ...], payload: dict[str, Any]) -> tuple[str, ...]:
+    """Who ran the work, once the names in this event count too; events of earlier versions have none."""
+    return tuple(dict.fromkeys((*ran_by, *payload.get("ranBy", ()))))
+
+
 def progressed(task: Task, payload: dict[str, Any], run_id: str | None, at: str) -> dict[str, Any]:
     """The progress after a report, of the task's own run or of a hop's."""
     facts = {name: value for name, value in payload.items() if name not in ("workLog", "note", "blockers")}

@@ -15,11 +15,11 @@ import msgspec
 from aof._support.hashing import hexdigest
 from aof._support.typed import prepare_type
 from aof.core.evolve import comments, context, file_locks, open_handoffs, questions, work_log, workflow
-from aof.core.evolve.run import begun_lease, checked, progressed, run_by
+from aof.core.evolve.run import begun_lease, checked, named, progressed, run_by
 from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
 from aof.core.model.lifecycle import FINISHED, WAITS_FOR_DEPENDENCIES
-from aof.core.model.task import Blocked, Cancel, Failure, Key, Link, Task
+from aof.core.model.task import Blocked, Cancel, Failure, Key, LateResult, Link, Task
 
 _NAMES: Final = ("criterion", "id", "text")
 _WORDS: Final = {True: "met", False: "unmet"}
@@ -29,6 +29,7 @@ REPORTS: Final = frozenset(
 )
 _replace = msgspec.structs.replace
 _REQUESTS = 32
+_LATE, _LATE_FILES, _LATE_FILE = 500, 10, 200  # characters of a late result's summary, its files, characters of each
 
 
 def name_of(criterion: Any) -> str:
@@ -177,6 +178,9 @@ def _transitioned(task: Task, event: Event) -> dict[str, Any]:
         changes["workflow"] = workflow.resumed(task.workflow, event.timestamp)
     if target not in ("backlog", "blocked") and WAITS_FOR_DEPENDENCIES in task.metadata:  # a block leads back there
         changes["metadata"] = {key: value for key, value in task.metadata.items() if key != WAITS_FOR_DEPENDENCIES}
+    judged = task.status == "review" and target in ("done", "ready", "in-progress")
+    if judged and task.retry.ran_by and {event.agent or event.actor, event.called_by}.isdisjoint(task.retry.ran_by):
+        changes["retry"] = _replace(task.retry, ran_by=())  # who only takes their own work back judges nothing
     if target in FINISHED:
         changes["ended_at"] = _moment(task, event)
     elif task.ended_at is not None:
@@ -194,12 +198,20 @@ def _attempt_started(task: Task, event: Event) -> dict[str, Any]:
         last_run=run,
         waits_for_children=False,
     )
+    if "ranBy" in event.payload:
+        retry = _replace(retry, ran_by=named(retry.ran_by, event.payload))
     return {
         "lease": begun_lease(event.payload, event.run_id, event.timestamp),
         "retry": retry,
         "progress": {},
         "started_at": task.started_at or _moment(task, event),
     }
+
+
+def _reported(task: Task, event: Event) -> dict[str, Any]:
+    if "ranBy" not in event.payload:
+        return {}
+    return {"retry": _replace(task.retry, ran_by=named(task.retry.ran_by, event.payload))}
 
 
 def _attempt_completed(task: Task, event: Event) -> dict[str, Any]:
@@ -334,6 +346,21 @@ def _merged(task: Task, event: Event) -> dict[str, Any]:
     return changes
 
 
+def _late_result(task: Task, event: Event) -> dict[str, Any]:
+    said = event.payload["result"]
+    summary, files = said.get("notes"), tuple(path[:_LATE_FILE] for path in said.get("deliverables", ()))
+    late = LateResult(
+        agent=event.payload["agent"],
+        at=event.timestamp,
+        digest=event.payload["digest"],
+        run_id=event.run_id,
+        outcome=said.get("outcome"),
+        summary=summary if summary is None or len(summary) <= _LATE else f"{summary[: _LATE - 1]}…",
+        deliverables=files[:_LATE_FILES],
+    )
+    return {"late_results": (*task.late_results, late)}
+
+
 def _archived(_task: Task, event: Event) -> dict[str, Any]:
     return {"archived": event.type == "task.archived"}
 
@@ -341,6 +368,7 @@ def _archived(_task: Task, event: Event) -> dict[str, Any]:
 _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.transitioned": _transitioned,
     "task.attempt.started": _attempt_started,
+    "task.completed": _reported,
     "task.attempt.completed": _attempt_completed,
     "task.attempt.failed": _attempt_failed,
     "task.retrying": _retrying,
@@ -356,6 +384,7 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.question.answered": questions.answered,
     "task.unarchived": _archived,
     "task.merged": _merged,
+    "task.late_result": _late_result,
     "task.delivery.updated": _delivered,
     "task.sla_alert": _sla_alert,
     "task.overdue": _overdue,

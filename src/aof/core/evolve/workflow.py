@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve.run import begun_lease, progressed, run_by
+from aof.core.evolve.run import begun_lease, named, progressed, run_by
 from aof.core.model.task import Failure, Task
 from aof.core.model.times import iso, millis
 from aof.core.model.workflow import ENDED, UNOPENED, Feedback, HopState, Past, Workflow, builtins, workflow_of
@@ -75,6 +75,7 @@ def _started(hop: HopState, payload: Payload, run_id: str | None, at: str) -> di
         "lease": begun_lease(payload, run_id, at),
         "run_id": run_id,
         "agent": payload["agent"],
+        "ran_by": named(hop.ran_by, payload),
         "epoch": hop.epoch + 1,
         "not_before": None,
         "outcome": None,
@@ -84,9 +85,10 @@ def _started(hop: HopState, payload: Payload, run_id: str | None, at: str) -> di
     }
 
 
-def _reported(_hop: HopState, payload: Payload, _run_id: str | None, _at: str) -> dict[str, Any]:
+def _reported(hop: HopState, payload: Payload, _run_id: str | None, _at: str) -> dict[str, Any]:
     tests = payload["result"].get("tests")
-    return {"outcome": payload["result"]["outcome"]} | ({"tests": tests} if tests else {})
+    said = {"outcome": payload["result"]["outcome"], "ran_by": named(hop.ran_by, payload)}
+    return said | ({"tests": tests} if tests else {})
 
 
 def _completed(_hop: HopState, payload: Payload, _run_id: str | None, _at: str) -> dict[str, Any]:
@@ -104,7 +106,7 @@ def _retrying(_hop: HopState, payload: Payload, _run_id: str | None, _at: str) -
     return {"not_before": payload.get("notBefore")}
 
 
-def _stepped(_hop: HopState, payload: Payload, _run_id: str | None, at: str) -> dict[str, Any]:
+def _stepped(hop: HopState, payload: Payload, _run_id: str | None, at: str) -> dict[str, Any]:
     status = payload["status"]
     changes: dict[str, Any] = {"status": status, "lease": None, "reason": _short(payload.get("reason"), 6 * _SHORT)}
     if status in ("ready", "review"):
@@ -114,6 +116,8 @@ def _stepped(_hop: HopState, payload: Payload, _run_id: str | None, at: str) -> 
     if status in UNOPENED:
         changes |= {"outcome": None, "ended_at": None, "opened_at": None, "not_before": None, "failures": 0}
         changes |= {"superseded": False}
+        if payload.get("agent") not in hop.ran_by:  # else somebody has only taken their own work back
+            changes["ran_by"] = ()
     return changes | {name: payload[name] for name in ("rejections", "role", "escalated") if name in payload}
 
 

@@ -12,9 +12,10 @@ from aof.core.model.commands import OnTask
 from aof.core.model.records import Records
 from aof.core.model.task import Lease, Task
 from aof.core.model.workflow import leases, workflow_of
-from aof.core.org.rights import did, is_person, kind_of, owns, roles_of
+from aof.core.org.rights import is_person, kind_of, owns, roles_of
 from aof.core.runs.lease import authorize
 from aof.core.tasks import graph
+from aof.core.tasks.authorship import did
 from aof.core.validation import limits
 from aof.core.workflows import hop_lease
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.errors.base import AofError, Call, InvalidInput
-from aof.core.errors.runs import StaleLease
+from aof.core.errors.runs import NotLeaseHolder, StaleLease
 from aof.core.messages.message import Message
 from aof.core.messages.sender import held_hop, sender
 from aof.core.model.commands import Decide, NeedsOf
@@ -21,9 +21,11 @@ from aof.core.model.run import RunResult
 from aof.core.model.task import Task
 from aof.core.model.workflow import HopState, workflow_of
 from aof.core.org.budgets import enforcement
+from aof.core.runs import late_result
 from aof.core.runs.completion import LEADS_TO
 from aof.core.runs.lease import stale
 from aof.core.tasks import graph
+from aof.core.tasks.authorship import did
 from aof.core.workflows.claim import wrong_role
 
 HANDOFF_REF: Final = "outputs/handoff.md"
@@ -49,13 +51,22 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         hops = (hop["id"] for hop in task.workflow["hops"] if "runId" in hop)
         return Needs(write=own, results=frozenset(run_place(task.id, hop) for hop in hops), sizes=sizes)
 
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
+        """Put the message on record, and keep what it says where it comes too late."""
+        verdict = super().decide(records, now, decide)
+        task = records.look(self.task_id)
+        refusal = verdict.refusal if isinstance(verdict, Decision) else None
+        if task is None or not isinstance(refusal, StaleLease | NotLeaseHolder):
+            return verdict
+        return late_result.kept(records.policy, task, self, self.actor, self._result_of(self.actor), verdict)
+
     def judge(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """Put the result on record, once."""
         task = records.look(self.task_id)
         if task is None:
             return graph.missing(self.task_id)
         if task.status == "done":
-            return Decision() if self.run is None or task.gated else self._repeated(task)
+            return self._after_the_end(records, task)
         verdict = self._of_hop(records, task) if task.gated else self._of_task(records, task)
         return enforcement.judged(records, self, verdict, now) or verdict
 
@@ -104,7 +115,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
 
     def _of_task(self, records: Records, task: Task) -> Verdict:
         if task.lease is None:
-            return self._late(task)
+            return self._late(records, task)
         holder = sender(task, self)
         if isinstance(holder, AofError):
             return holder
@@ -116,16 +127,32 @@ class CompletionReport(Message, frozen=True, kw_only=True):
             drafts=(Draft(type="task.completed", task_id=task.id, run_id=task.lease.run_id, payload=payload),)
         )
 
-    def _repeated(self, task: Task) -> Verdict:
+    def _after_the_end(self, records: Records, task: Task) -> Verdict:
         """On a task that is done, only the run that did it may report again."""
-        return Decision() if self.run == task.last_run else stale(task, str(self.run))
+        if task.gated:
+            hops = workflow_of(task).hops
+            own = any(hop.agent == self.actor and self.run in (None, hop.run_id) for hop in hops)
+            if own or (self.run is None and not did(task, self.actor)):
+                return Decision()
+        elif self.run in (None, task.last_run) and not self._replaced(records, task):
+            return Decision()
+        return stale(task, self.run) if self.run is not None else self._ended(task)
 
-    def _late(self, task: Task) -> Verdict:
+    def _late(self, records: Records, task: Task) -> Verdict:
         """Nobody runs the task: the same report again is none the worse for it, any other comes too late."""
         if self.run is not None and task_of_run(self.run) == task.id and self.run != task.last_run:
             return stale(task, self.run)
-        if task.retry.attempts and LEADS_TO[self.outcome] == task.status:
+        if task.retry.attempts and LEADS_TO[self.outcome] == task.status and not self._replaced(records, task):
             return Decision()
+        return self._ended(task)
+
+    def _replaced(self, records: Records, task: Task) -> bool:
+        """Whether the result that stands is that of another agent than the sender, who ran the task before."""
+        result = records.results.get(task.id)
+        others = isinstance(result, RunResult) and result.run_id == task.last_run and result.agent_id != self.actor
+        return others and did(task, self.actor)
+
+    def _ended(self, task: Task) -> StaleLease:
         what = f"{task.id} is {task.status}: nobody is running it, so there is no run to report on"
         return StaleLease(what, *graph.way_on(task, self.actor), status=task.status)
 

@@ -10,6 +10,7 @@ from aof.core.model.commands import Decide, Expire, Fail, NeedsOf, OwnRule, Sett
 from aof.core.model.records import Decision, Needs, Records, Verdict
 from aof.core.model.task import Lease, Task
 from aof.core.org.budgets import reported
+from aof.core.runs import late_result
 from aof.core.runs.authentication import lease_of, unproven
 from aof.core.runs.reported_result import apply_reported, referred
 from aof.core.tasks import graph
@@ -47,9 +48,9 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         return within.recorded(ended(within.records, task, now, decide))
 
     def _of_task(self, records: Records, task: Task, now: int, decide: Decide) -> Verdict:
-        lease = task.lease
+        lease, late = task.lease, late_result.left_behind(task, records.results[task.id])
         if lease is None or lease.agent != self.actor or self.run not in (None, lease.run_id):
-            return Decision()
+            return Decision(drafts=late)
         if task.cancel is not None:
             return decide(records, Settle(actor=self.actor, task_id=task.id), now) if self.run else Decision()
         result = records.results[task.id]
@@ -57,7 +58,8 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
             return result
         if result is None or result.run_id != lease.run_id:
             failed = self._in_vain(task, lease)
-            return Decision() if failed is None else decide(records, failed, now)
+            verdict = Decision() if failed is None else decide(records, failed, now)
+            return verdict if isinstance(verdict, AofError) else verdict.followed_by(late)
         called = {} if self.caller == self.actor else {"calledBy": self.caller}
         return Decision(drafts=apply_reported(records, task, result, now, None, **called))
 

@@ -55,7 +55,12 @@ _KEPT = WorklogPolicy()
 
 
 class Policy:
-    """What is in force. `has_maintainers` says that there are any, whether or not this caller may be one."""
+    """What is in force.
+
+    `has_maintainers` says that there are any, whether or not this caller may be one. `self_review` lets whoever ran the
+    work approve it. `review_required` lists the tags whose tasks only a maintainer takes out of review; True stands for
+    every task.
+    """
 
     def __init__(
         self,
@@ -72,6 +77,8 @@ class Policy:
         require_secret: bool = False,
         strict: bool = False,
         refuse_unlisted: bool = False,
+        self_review: bool = False,
+        review_required: bool | tuple[str, ...] = False,
         org: OrgChart | None = None,
         project: str = "unknown",
         messages_per_send: int = 1000,
@@ -91,6 +98,8 @@ class Policy:
         self.require_secret = require_secret
         self.strict = strict
         self.refuse_unlisted = refuse_unlisted
+        self.self_review = self_review
+        self.review_required = review_required
         self.org = org
         self.project = project
         self.messages_per_send = messages_per_send

@@ -113,6 +113,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     refusal: AofError | None = None
     instead: AofError | None = None
 
+    def followed_by(self, drafts: tuple[Draft, ...]) -> Decision:
+        """The same decision with more to record."""
+        return msgspec.structs.replace(self, drafts=self.drafts + drafts) if drafts else self
+
     def annotated(self, task_id: str, note: dict[str, Any]) -> Decision | None:
         """The same decision with a note in the task's first event; None where it has none."""
         own = next((place for place, draft in enumerate(self.drafts) if draft.task_id == task_id), None)

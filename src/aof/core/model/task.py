@@ -65,7 +65,8 @@ class Retry(_Part, frozen=True, kw_only=True):
 
     `cause` says why the next run is a new one, such as `retry`, `lost_worker` or `rerouted`. `last_run` is the ID of
     the last run where that has a random part: the others follow from the number of attempts. With `waits_for_children`
-    the last run has delegated, and the next one begins after the children.
+    the last run has delegated, and the next one begins after the children. `ran_by` are the agents, and the callers
+    behind them, that ran it since somebody else last approved or rejected the work.
     """
 
     attempts: int = 0
@@ -76,6 +77,7 @@ class Retry(_Part, frozen=True, kw_only=True):
     agents: tuple[str, ...] = ()
     last_run: str | None = None
     waits_for_children: bool = False
+    ran_by: tuple[str, ...] = ()
 
 
 class Cancel(_Part, frozen=True, kw_only=True):
@@ -160,6 +162,21 @@ class Question(_Part, frozen=True, kw_only=True):
     answer: QuestionAnswer | None = None
 
 
+class LateResult(_Part, frozen=True, kw_only=True):
+    """A report that came too late to count, in short; the event with this digest has all of it.
+
+    Without `run_id` nobody said which run of the agent it was.
+    """
+
+    agent: str
+    at: str
+    digest: str
+    run_id: str | None = None
+    outcome: str | None = None
+    summary: str | None = None
+    deliverables: tuple[str, ...] = ()
+
+
 class FileLock(_Part, frozen=True, kw_only=True):
     """A file or folder that a run of the task works on. It ends with that run, however that ends."""
 
@@ -216,6 +233,7 @@ class Task(_Part, frozen=True, kw_only=True):
     links: tuple[Link, ...] = ()
     handoffs: tuple[OpenHandoff, ...] = ()
     questions: tuple[Question, ...] = ()
+    late_results: tuple[LateResult, ...] = ()
     aliases: tuple[str, ...] = ()
     key: Key | None = None
     requests: tuple[Key, ...] = ()

@@ -118,7 +118,10 @@ class Past(_Part, frozen=True, kw_only=True):
 
 
 class HopState(_Part, frozen=True, kw_only=True):
-    """One hop of a task. `role` is who may take it now, which an escalation changes; `superseded`: nobody needs it."""
+    """One hop of a task. `role` is who may take it now, which an escalation changes; `superseded`: nobody needs it.
+
+    `ran_by` are the agents, and the callers behind them, that ran it since it was last sent back.
+    """
 
     id: str
     role: str
@@ -126,6 +129,7 @@ class HopState(_Part, frozen=True, kw_only=True):
     lease: Lease | None = None
     run_id: str | None = None
     agent: str | None = None
+    ran_by: tuple[str, ...] = ()
     epoch: int = 0
     failures: int = 0
     rejections: int = 0

@@ -16,10 +16,12 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.errors.base import AofError, Call
-from aof.core.errors.org import AgentInactive, NoRoute, NotAllowed, NotRouted, SelfApproval, Unauthenticated
+from aof.core.errors.org import AgentInactive, NoRoute, NotAllowed, NotRouted, OwnWork, ReviewRequired, Unauthenticated
 from aof.core.errors.tasks import EditWaits
 from aof.core.model import commands as c
 from aof.core.model.gate import selects
+from aof.core.model.ids import OURSELVES, is_task_id
+from aof.core.model.lifecycle import FINISHED
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
 from aof.core.model.records import Records
@@ -30,19 +32,19 @@ from aof.core.org.capacity import at_capacity, counted
 from aof.core.org.rights import (
     acting,
     delivered_by,
-    did,
     entry_of,
     impersonation,
     is_person,
     kind_of,
     not_allowed,
+    owns,
     right_for,
-    self_approval,
     sends_back,
     tries_again,
     unlisted,
 )
 from aof.core.org.routing import refusal, work_of
+from aof.core.tasks.authorship import did
 from aof.core.tasks.edit import changed
 from aof.core.tasks.manual_edit import theirs
 from aof.core.validation.findings import suggestion
@@ -185,18 +187,13 @@ def waiting_edit(records: Records, command: c.ImportEdit) -> EditWaits | None:
 
 
 def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | None:
-    """Why the acting agent may not change what gates read about this task, or may not judge its own work."""
+    """Why the acting agent may not change what gates read about this task, or end somebody else's run."""
     policy = records.policy
     agent = acting(task, command)
     if isinstance(command, c.Edit):
         fields = gated_changes(policy, task, changed(task, command.changes)) if policy.binds else ()
         return _refused(records, task, agent, fields) if fields else None
-    if policy.binds and (refusal := _interrupts(policy, task, command, agent)):
-        return refusal
-    approves = right_for(task, command) == "judge" and not sends_back(command)
-    own = did(task, agent) or (command.session is not None and did(task, command.session))
-    bound = command.vouched == "secret" or (policy.strict and agent not in policy.maintainers)
-    return self_approval(task, agent) if approves and own and bound else None
+    return _interrupts(policy, task, command, agent) if policy.binds else None
 
 
 def _interrupts(policy: Policy, task: Task, command: c.OnTask, agent: str) -> NotAllowed | None:
@@ -225,7 +222,7 @@ def _refused(records: Records, task: Task, agent: str, fields: tuple[str, ...]) 
     if is_person(chart, agent, policy.maintainers):
         return None
     if runs and "reviewRequired" in fields:
-        return SelfApproval(
+        return OwnWork(
             f"{agent} has worked on {task.id} and may not change whether its work is reviewed (reviewRequired)",
             "leave reviewRequired to the task's creator, a lead or a maintainer",
             Call("show", {"task_id": task.id}),
@@ -244,6 +241,77 @@ def _refused(records: Records, task: Task, agent: str, fields: tuple[str, ...]) 
         agent=agent,
         fields=list(fields),
     )
+
+
+def waived_review(records: Records, command: c.OnTask) -> ReviewRequired | None:
+    """Why a task may not go without the review that the settings demand; a maintainer may do without."""
+    if isinstance(command, c.Create):
+        waived = _without_review(records, command.metadata, command.tags)
+    elif isinstance(command, c.Edit):
+        waived = _gives_up_review(records, records.task(command.task_id), command.changes)
+    elif isinstance(command, c.ImportEdit) and command.created is not None:
+        given = command.created.get("routing")
+        tags = given.get("tags") if isinstance(given, dict) else None
+        waived = _without_review(records, command.created.get("metadata"), tags)
+    else:
+        waived = isinstance(command, c.ImportEdit) and _gives_up_review(
+            records, records.task(command.task_id), command.changes
+        )
+    names = {command.acting, command.actor, command.session or command.actor}
+    trusted = names <= set(records.policy.maintainers) and command.vouched != "secret" and not command.limited
+    if not waived or (trusted and not isinstance(command, c.ImportEdit)):
+        return None
+    required = records.policy.review_required
+    which = "every task" if required is True else f"every task with the tag {' or '.join(required or ())}"
+    return ReviewRequired(
+        f"aof.toml demands the review of {which}, and {command.acting} is no maintainer who may do without",
+        "leave the review as it is, or let a maintainer decide at the command line",
+        Call("create", {"title": "…", "brief": "…"}) if isinstance(command, c.Create) else None,
+    )
+
+
+def _without_review(records: Records, metadata: Any, tags: Any) -> bool:
+    """Whether a task with these would not be reviewed although the settings demand it."""
+    required = records.policy.review_required
+    demanded = required is True or not set(required or ()).isdisjoint(tags if isinstance(tags, list | tuple) else ())
+    return demanded and isinstance(metadata, dict) and metadata.get("reviewRequired") is False
+
+
+def _gives_up_review(records: Records, task: Task, given: dict[str, Any]) -> bool:
+    """Whether an edit takes a review away, or the tag because of which it is demanded."""
+    changes = changed(task, {name: value for name, value in given.items() if name in ("routing", "metadata")})
+    tags = changes["routing"].get("tags", ()) if "routing" in changes else task.routing.tags
+    required = records.policy.review_required
+    dropped = set() if isinstance(required, bool) else set(required) & set(task.routing.tags) - set(tags)
+    before = _without_review(records, task.metadata, task.routing.tags)
+    return bool(dropped) or (_without_review(records, changes.get("metadata", task.metadata), tags) and not before)
+
+
+def foreign_parent(records: Records, command: c.OnTask, parent_id: Any) -> NotAllowed | None:
+    """Why no child may be put below this task: it is somebody else's, who could not complete it before the child.
+
+    Without a chart or strict identity a name is only an attribution, and only a task that somebody runs is protected.
+    """
+    parent = records.look(parent_id) if isinstance(parent_id, str) and is_task_id(parent_id) else None
+    if parent is None or parent.status in FINISHED or command.actor == OURSELVES:
+        return None
+    policy, task = records.policy, None if isinstance(command, c.Create) else records.look(command.task_id)
+    if (task is not None and task.parent_id == parent.id) or not (policy.binds or leases(parent)):
+        return None
+    names = {command.acting, command.actor, command.session or command.actor}
+    if any(owns(parent, name) or name in policy.maintainers or _leads(policy, name) for name in names):
+        return None
+    holders = ", ".join(lease.agent for lease in leases(parent)) or parent.owner or parent.created_by
+    return NotAllowed(
+        f"{parent.id} is {holders}'s, and {command.acting} may not put an open child below it",
+        f"let {holders}, its owner, a lead or a maintainer do it, or create the task without a parent and link it",
+        Call("show", {"task_id": parent.id}),
+        agent=command.acting,
+    )
+
+
+def _leads(policy: Policy, name: str) -> bool:
+    return policy.org is not None and kind_of(policy.org, name, policy.maintainers) == "lead"
 
 
 def beyond_work(task: Task, command: c.OnTask) -> NotAllowed | None:

@@ -12,13 +12,14 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from aof.core.errors.base import AofError, Call
-from aof.core.errors.org import ActorMismatch, NotAllowed, SelfApproval
+from aof.core.errors.org import ActorMismatch, NotAllowed, OwnWork
 from aof.core.model import commands as c
 from aof.core.model.org_chart import Agent, OrgChart, RoleKind
 from aof.core.model.policy import Policy
 from aof.core.model.records import Records
 from aof.core.model.task import Task
 from aof.core.model.workflow import leases
+from aof.core.tasks.authorship import authors, did, folded, is_own
 
 _AT_ONCE = 1
 Kind = Literal["worker", "reviewer", "lead", "maintainer"]
@@ -216,8 +217,8 @@ def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c
         return mismatch(command.actor, agent)
     if is_person(chart, agent, maintainers):
         return None
-    if right == "judge" and (did(task, agent) or (command.session is not None and did(task, command.session))):
-        return None if sends_back(command) else self_approval(task, agent)
+    if right == "judge" and sends_back(command) and did(task, agent):
+        return None
     kind, reach = kind_of(chart, agent, maintainers), _reach(chart, agent, right, maintainers)
     over = reach == "own" and tries_again(task, command) and did(task, agent)
     if reach == "any" or (reach == "own" and owns(task, agent) and not over):
@@ -241,7 +242,7 @@ def right_for(task: Task, command: c.OnTask) -> Right:
     if isinstance(command, c.Approve | c.Reject):
         return "judge"
     if isinstance(command, c.Complete) and task.status == "review" and command.run is None:
-        return "judge"  # of a gated task too: then it is the approval of a hop; with a run it is that one's report
+        return "run" if did(task, command.acting) else "judge"  # of a hop too; from who ran the task it is a report
     if isinstance(command, c.Block | c.Pause) and task.status == "review":
         return "judge"  # what leaves the review in this way comes back as ready, to be done again
     if isinstance(command, c.Update):
@@ -262,12 +263,6 @@ def _right_for_update(task: Task, command: c.Update) -> Right:
     return "steer" if moves or command.body is not None or command.note is not None else "run"
 
 
-def did(task: Task, agent: str) -> bool:
-    """Whether the agent holds a run of the task or has had one."""
-    name = agent.casefold()  # upper and lower case make no difference
-    return any(one.casefold() == name for one in (*task.retry.agents, *(lease.agent for lease in leases(task))))
-
-
 def owns(task: Task, agent: str) -> bool:
     """Whether the task is the agent's: it holds, made or owns it, is to do it, or was at it when it got blocked."""
     holders = tuple(lease.agent for lease in leases(task))
@@ -275,9 +270,10 @@ def owns(task: Task, agent: str) -> bool:
     return stuck or agent in (*(holders or (task.routing.agent,)), task.created_by, task.owner)
 
 
-def may_judge(chart: OrgChart | None, agent: str, task: Task, maintainers: tuple[str, ...]) -> bool:
-    """Whether the agent could approve the work of others on this task."""
-    if did(task, agent):
+def may_judge(policy: Policy, chart: OrgChart | None, agent: str, task: Task) -> bool:
+    """Whether the agent could approve this task's work."""
+    maintainers = policy.maintainers
+    if not (policy.self_review or folded((agent,)).isdisjoint(authors(task))):
         return False
     if chart is None or is_person(chart, agent, maintainers):
         return True
@@ -302,11 +298,22 @@ def sends_back(command: c.OnTask) -> bool:
     )
 
 
-def self_approval(task: Task, agent: str) -> SelfApproval:
-    """The refusal to approve one's own work."""
-    return SelfApproval(
+def own_work(records: Records, task: Task, command: c.OnTask) -> OwnWork | None:
+    """The refusal to approve one's own work; None for whoever did not run what waits for a verdict.
+
+    Where the settings allow it, the event of the approval says that it was one's own work.
+    """
+    if right_for(task, command) != "judge" or sends_back(command):
+        return None
+    names = authors(task, getattr(command, "hop", None))
+    repeats = isinstance(command, c.Complete) and not names.isdisjoint(folded((command.acting, command.actor)))
+    if repeats or not is_own(records.policy, task, command, names):
+        return None  # a report that the caller behind the run repeats changes nothing, and is no approval
+    agent = acting(task, command)
+    return OwnWork(
         f"{agent} has worked on {task.id} and cannot approve it",
-        "let another agent or a person approve it",
+        "let another agent approve it, or a maintainer at the command line under a name of their own; "
+        "who works alone sets 'selfReview = true' in aof.toml",
         Call("show", {"task_id": task.id}),
         agent=agent,
     )

@@ -5,21 +5,25 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aof.core.errors.base import AofError, Call, InvalidInput
+from aof.core.errors.runs import NotLeaseHolder, RunRequired, StaleLease
 from aof.core.model.commands import Complete
 from aof.core.model.events import Draft
 from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import OUTCOMES, RunResult
 from aof.core.model.task import Task
+from aof.core.runs import late_result
 from aof.core.runs.lease import authorize, stale, start
 from aof.core.runs.review import accept, send_back
 from aof.core.tasks import declared, graph
+from aof.core.tasks.authorship import authors, did, is_own
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
 from aof.core.validation import limits, output
 
 _TOOL_OUTCOMES: Final = {"complete": "done", None: "done"}
 LEADS_TO: Final = {"done": "review", "needs_review": "review", "partial": "review", "blocked": "blocked"}
 
+_TOLD: Final = ("summary", "summary_ref", "deliverables", "tests", "blockers", "notes", "acceptance")
 _FINISHES: Final = ("done", "partial")  # after `needs_review` or `blocked` the run is not the one that ended the task
 
 
@@ -27,26 +31,27 @@ def complete(records: Records, command: Complete, now: int) -> Verdict:
     """Close run and task together, over legal edges; a runnable ready task is claimed in the same commit."""
     task = records.task(command.task_id)
     outcome = str(_TOOL_OUTCOMES.get(command.outcome, command.outcome))
-    if task.status == "done" and outcome in LEADS_TO:
-        return _after_the_end(task, command, outcome)
+    if task.status == "done" and outcome in LEADS_TO and command.run is None and not did(task, command.acting):
+        again = outcome == "done"  # the approval, once more
+        return Decision() if again else no_edge(task, LEADS_TO[outcome], *graph.way_on(task, command.acting))
     if problem := malformed_report(command, task, outcome):
         return problem
     if task.status != "in-progress":
         return _without_a_run(records, task, command, outcome, now)
     holder = authorize(task, command)
     if isinstance(holder, AofError):
-        return holder
+        replaced = isinstance(holder, StaleLease | NotLeaseHolder) and not (task.lease and task.lease.contested)
+        return _late(records, task, command, outcome, holder) if replaced else holder
     if problem := not_reconciled(records, task, command, outcome):
         return problem
     run = task.lease.run_id if task.lease else ""
     return Decision(drafts=_report(records, task, command, outcome=outcome, by=(holder, run), now=now), agent=holder)
 
 
-def _after_the_end(task: Task, command: Complete, outcome: str) -> Verdict:
-    """A repeated report changes nothing; one that comes too late must not seem to have been heard."""
-    if command.run is not None:
-        return Decision() if command.run == task.last_run and outcome in _FINISHES else stale(task, command.run)
-    return Decision() if outcome == "done" else no_edge(task, LEADS_TO[outcome], *graph.way_on(task, command.acting))
+def _late(records: Records, task: Task, command: Complete, outcome: str, refusal: AofError) -> Verdict:
+    agent = command.acting
+    report = report_of(records, task, command, outcome, (agent, command.run or ""))
+    return late_result.kept(records.policy, task, command, agent, report.payload["result"], refusal)
 
 
 def not_reconciled(records: Records, task: Task, command: Complete, outcome: str) -> AofError | None:
@@ -58,33 +63,92 @@ def not_reconciled(records: Records, task: Task, command: Complete, outcome: str
 
 
 def _without_a_run(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
-    """Nobody runs the task: a repeated report changes nothing, a replaced run is refused, a ready task is claimed."""
-    there_already = LEADS_TO[outcome] == task.status
-    if command.run is not None:
-        return Decision() if there_already and command.run == task.last_run else stale(task, command.run)
-    if task.status == "review" and outcome == "done":
-        return accept(records, task, command.acting, command.summary)
-    if task.status == "review" and outcome == "needs_review" and not _repeats(records, task, command):
-        return send_back(records, task, command.acting, command.blockers, now)
-    if there_already:
+    """Nobody runs the task: whoever ran it reports again or too late, anybody else approves, rejects or begins."""
+    if command.run is not None or (task.status != "ready" and did(task, command.acting)):
+        return _reported_again(records, task, command, outcome, now)
+    if task.status == "review":
+        return _judged(records, task, command, outcome, now)
+    if task.status == "blocked" and outcome == "blocked":
         return Decision()
     if task.status != "ready":
         target = LEADS_TO[outcome] if task.status == "done" else "done"
         return no_edge(task, target, *graph.way_on(task, command.acting))
+    if did(task, command.acting) and (repeated := _perhaps_repeated(records, task, command, outcome)):
+        return repeated
     refusal = graph.readiness(records, task, now) or not_reconciled(records, task, command, outcome)
     return refusal or _claim_and_report(records, task, command, outcome, now)
 
 
-def _repeats(records: Records, task: Task, command: Complete) -> bool:
-    """Whether the last run has reported exactly this: then the report was sent twice, and nobody has judged it."""
-    result = records.results.get(task.id)
-    said = (command.acting, task.last_run, "needs_review", tuple(command.blockers))
-    return isinstance(result, RunResult) and said == (
-        result.agent_id,
-        result.run_id,
-        result.outcome,
-        tuple(result.blockers or ()),
+def _judged(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
+    """What a verdict by somebody who did not run it makes of the work in review."""
+    if outcome == "blocked":
+        return no_edge(task, "done", *graph.way_on(task, command.acting))
+    if outcome == "partial" or is_own(records.policy, task, command, authors(task)):
+        return Decision()  # the caller behind the run repeats its report
+    if outcome == "needs_review":
+        return send_back(records, task, command.acting, command.blockers, now)
+    return accept(records, task, command.acting, command.summary)
+
+
+def _reported_again(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
+    """A report by a run that has ended: one that stands changes nothing, any other one comes too late.
+
+    The author of the work in review may take it back with `needs_review`.
+    """
+    standing = records.results.get(task.id)
+    result = standing if isinstance(standing, RunResult) and standing.run_id == task.last_run else None
+    last = command.run == task.last_run if command.run is not None else result is None or _is_by(result, command)
+    same = result is not None and _is_by(result, command) and _says(records, task, command, outcome, result)
+    arrived = outcome in _FINISHES if task.status == "done" else LEADS_TO[outcome] == task.status
+    if last and (same or (arrived and (result is None or not _tells(command)))):
+        return Decision()
+    if last and task.status == "review" and outcome == "needs_review" and command.run is None:
+        return send_back(records, task, command.acting, command.blockers, now)
+    if last and arrived:
+        report = report_of(records, task, command, outcome, (command.acting, command.run or ""))
+        draft = late_result.draft_of(task, command.acting, command.run, report.payload["result"])
+        return Decision(drafts=(draft,) if draft is not None else ())
+    refusal = stale(task, command.run) if command.run is not None else _ended(task, command)
+    return _late(records, task, command, outcome, refusal)
+
+
+def _ended(task: Task, command: Complete) -> StaleLease:
+    return StaleLease(
+        f"{task.id} is {task.status}, and {command.acting} runs it no longer",
+        "stop this work",
+        Call("show", {"task_id": task.id}),
+        status=task.status,
     )
+
+
+def _perhaps_repeated(records: Records, task: Task, command: Complete, outcome: str) -> RunRequired | None:
+    """The refusal of a report that says what the agent's last run said: nobody has claimed the task since."""
+    result = records.results.get(task.id)
+    if not isinstance(result, RunResult) or not _is_by(result, command):
+        return None
+    if not _says(records, task, command, outcome, result):
+        return None
+    return RunRequired(
+        f"{command.acting} has reported exactly this of {task.id} before, and it is {task.status} again",
+        "if this is the work of another run, claim the task first",
+        Call("claim", {"task_id": task.id, "agent": command.acting}),
+    )
+
+
+def _is_by(result: RunResult, command: Complete) -> bool:
+    if command.run is not None:
+        return result.run_id == command.run
+    return result.agent_id.casefold() == command.acting.casefold()
+
+
+def _says(records: Records, task: Task, command: Complete, outcome: str, result: RunResult) -> bool:
+    report = report_of(records, task, command, outcome, (command.acting, ""))
+    return late_result.said(report.payload["result"]) == late_result.said(result)
+
+
+def _tells(command: Complete) -> bool:
+    """Whether the call says more than that the work is done."""
+    return any(getattr(command, name) for name in _TOLD)
 
 
 def _claim_and_report(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:

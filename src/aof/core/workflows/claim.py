@@ -6,7 +6,7 @@ Each hop has its own lease, so that hops really run in parallel. Must not know w
 from __future__ import annotations
 
 from aof.core.errors.base import AofError, Call, InvalidInput
-from aof.core.errors.org import SelfApproval
+from aof.core.errors.org import OwnWork
 from aof.core.errors.runs import AlreadyClaimed
 from aof.core.errors.tasks import NotReady
 from aof.core.errors.workflows import HopRoleMismatch
@@ -22,6 +22,7 @@ from aof.core.org import rights
 from aof.core.runs.authentication import unprovable
 from aof.core.runs.lease import already_claimed, assigned, claims_again, task_ttl, too_long
 from aof.core.tasks import graph
+from aof.core.tasks.authorship import folded, is_own, of_hops
 from aof.core.validation import limits
 from aof.core.validation.findings import suggestion
 from aof.core.validation.task_fields import bad_ttl
@@ -41,13 +42,14 @@ def claim(records: Records, command: c.Claim, now: int) -> Verdict:
     refusal = graph.hop_readiness(records, task, now)
     if refusal is not None:
         return refusal
-    hop = chosen(records, task, command.acting, command.hop, now)
+    hop = chosen(records, task, command, now)
     if isinstance(hop, AofError):
         mine = held[0].run_id if held and command.hop is None else None
         return Decision(replayed=task.id, agent=command.acting, run=mine) if mine else hop
     walk = Walk(records, task, now)
     kept_by = command.actor if command.keep else None
-    more = {"key": command.key, "secretDigest": command.secret_digest, "keptBy": kept_by}
+    own = records.policy.self_review and own_work(records, task, hop, command) is not None
+    more = {"key": command.key, "secretDigest": command.secret_digest, "keptBy": kept_by, "selfReview": own or None}
     refusal = start(walk, hop, command.acting, ttl_ms=command.ttl_ms, worker=command.worker, **more)
     if refusal is not None:
         return refusal
@@ -59,15 +61,15 @@ def _has_key(hop: HopState, command: c.Claim) -> bool:
     return command.key is not None and hop.lease is not None and hop.lease.key == command.key
 
 
-def chosen(records: Records, task: Task, agent: str, wanted: str | None, now: int) -> HopState | AofError:
+def chosen(records: Records, task: Task, command: c.Claim | c.Complete, now: int) -> HopState | AofError:
     """The hop that the agent takes, or why there is none."""
-    workflow = workflow_of(task)
+    workflow, wanted = workflow_of(task), command.hop
     if wanted is not None:
         named = hop_named(task, workflow, wanted)
-        return named if isinstance(named, AofError) else _not_to_take(records, task, named, agent, now) or named
+        return named if isinstance(named, AofError) else _not_to_take(records, task, named, command, now) or named
     refusals: list[AofError] = []
     for hop in workflow.hops:
-        refusal = _not_to_take(records, task, hop, agent, now)
+        refusal = _not_to_take(records, task, hop, command, now)
         if refusal is None:
             return hop
         refusals.append(refusal)
@@ -75,7 +77,7 @@ def chosen(records: Records, task: Task, agent: str, wanted: str | None, now: in
     return by_weight[0]
 
 
-_WEIGHTS: dict[type[AofError], int] = {HopRoleMismatch: 0, SelfApproval: 0, AlreadyClaimed: 1}
+_WEIGHTS: dict[type[AofError], int] = {HopRoleMismatch: 0, OwnWork: 0, AlreadyClaimed: 1}
 
 
 def hop_named(task: Task, workflow: Workflow, wanted: str) -> HopState | InvalidInput:
@@ -90,7 +92,10 @@ def hop_named(task: Task, workflow: Workflow, wanted: str) -> HopState | Invalid
     )
 
 
-def _not_to_take(records: Records, task: Task, hop: HopState, agent: str, now: int) -> AofError | None:
+def _not_to_take(
+    records: Records, task: Task, hop: HopState, command: c.Claim | c.Complete, now: int
+) -> AofError | None:
+    agent = command.acting
     if hop.lease is not None:
         return already_claimed(task.id, f"hop '{hop.id}' of {task.id}", hop.lease, agent)
     if hop.status != "ready":
@@ -103,8 +108,10 @@ def _not_to_take(records: Records, task: Task, hop: HopState, agent: str, now: i
             status=hop.status,
             hop=hop.id,
         )
-    if (refusal := wrong_role(records, task, hop, agent) or own_work(records, task, hop, agent)) is not None:
+    if refusal := wrong_role(records, task, hop, agent):
         return refusal
+    if not records.policy.self_review and (own := own_work(records, task, hop, command)):
+        return own
     if hop.not_before is not None and millis(hop.not_before) > now:
         return NotReady(
             f"hop '{hop.id}' of {task.id} is retried at {hop.not_before}, after failure {hop.failures}",
@@ -139,34 +146,31 @@ def wrong_role(
     )
 
 
-def own_work(records: Records, task: Task, hop: HopState, agent: str) -> SelfApproval | None:
-    """The refusal of an agent that would judge its own work of an earlier hop; a maintainer outside the chart may."""
-    policy = records.policy
-    if not policy.binds or rights.is_person(policy.org, agent, policy.maintainers):
+def own_work(records: Records, task: Task, hop: HopState, command: c.OnTask) -> OwnWork | None:
+    """The refusal of a caller that would judge its own work of an earlier hop."""
+    agent = command.acting
+    judged = _judged(workflow_of(task), hop.id)
+    if not is_own(records.policy, task, command, of_hops(judged)):
         return None
-    done = judges_own(workflow_of(task), hop.id, agent)
-    if not done:
-        return None
-    return SelfApproval(
-        f"{agent} did hop '{done[0]}' of {task.id} and cannot judge it in hop '{hop.id}'",
-        "let another agent or a person take it",
+    done = next(one for one in judged if is_own(records.policy, task, command, of_hops((one,))))
+    return OwnWork(
+        f"{agent} did hop '{done.id}' of {task.id} and cannot judge it in hop '{hop.id}'",
+        "let another agent take it, or a maintainer at the command line under a name of their own",
         Call("workflow_show", {"name": task.id}),
         agent=agent,
         hop=hop.id,
     )
 
 
-def judges_own(workflow: Workflow, hop: str, agent: str) -> list[str]:
-    """The hops of this agent that it would judge by taking another one."""
-    if not workflow.template.by_id[hop].can_reject:
-        return []
-    before = workflow.template.before(hop)
-    return [other.id for other in workflow.hops if other.id in before and _is(other.agent, agent)]
+def judges_own(workflow: Workflow, hop: str, agent: str) -> bool:
+    """Whether the agent would judge its own work of an earlier hop by taking this one."""
+    return not folded((agent,)).isdisjoint(of_hops(_judged(workflow, hop)))
 
 
-def _is(one: str | None, agent: str) -> bool:
-    """Whether two names mean the same agent; upper and lower case make no difference."""
-    return one is not None and one.casefold() == agent.casefold()
+def _judged(workflow: Workflow, hop: str) -> list[HopState]:
+    """The hops whose work a review hop judges: all before it."""
+    before = workflow.template.before(hop) if workflow.template.by_id[hop].can_reject else ()
+    return [other for other in workflow.hops if other.id in before]
 
 
 def start(
@@ -176,7 +180,7 @@ def start(
     *,
     ttl_ms: int | None = None,
     worker: str = PULL,
-    **more: str | None,
+    **more: str | bool | None,
 ) -> AofError | None:
     """A new run of the hop under a new lease; `more` is what else its event says, such as its key."""
     task = walk.task

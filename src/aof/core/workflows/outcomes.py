@@ -10,16 +10,19 @@ from typing import Any, Final
 import msgspec
 
 from aof.core.errors.base import AofError, Call, InvalidInput
-from aof.core.errors.runs import RunRequired
+from aof.core.errors.runs import NotLeaseHolder, RunRequired, StaleLease
 from aof.core.errors.tasks import NotReady
 from aof.core.errors.workflows import OutcomeRequired
 from aof.core.model import commands as c
-from aof.core.model.ids import run_id, task_of_run
+from aof.core.model.ids import run_id, run_place, task_of_run
 from aof.core.model.records import Decision, Records, Verdict
+from aof.core.model.run import RunResult
 from aof.core.model.task import Task
 from aof.core.model.workflow import HopState, Workflow, workflow_of
+from aof.core.runs import late_result
 from aof.core.runs.completion import malformed_report, not_reconciled, report_of
 from aof.core.tasks import declared, graph
+from aof.core.tasks.authorship import authors, did, is_own
 from aof.core.tasks.transitions import no_edge
 from aof.core.workflows.claim import chosen, hop_named, start, wrong_role
 from aof.core.workflows.hop_lease import held, stale
@@ -33,14 +36,24 @@ def complete(records: Records, command: c.Complete, now: int) -> Verdict:
     """Close the hop's run with its outcome, and let the workflow go on."""
     task = records.task(command.task_id)
     workflow = workflow_of(task)
+    if _repeats(records, task, workflow, command):
+        return Decision()
     if task.status == "done":
-        return _after_the_end(task, workflow, command)
+        return _after_the_end(records, task, workflow, command)
     if command.run is None and task.status == "review" and command.outcome == "complete":
-        return _accepted(records, command, command.summary, now)
+        own = is_own(records.policy, task, command, authors(task, command.hop))
+        again = _again(records, task, workflow, command, _ended(task, command)) if own else None
+        return again or _accepted(records, command, command.summary, now)
+    return _ends_a_hop(records, task, workflow, command, now)
+
+
+def _ends_a_hop(records: Records, task: Task, workflow: Workflow, command: c.Complete, now: int) -> Verdict:
     walk = Walk(records, task, now, workflow)
     hop = _hop_of(walk, workflow, command)
     if isinstance(hop, AofError):
-        return _explained(task, workflow, command) or hop
+        refused = _explained(task, workflow, command) or hop
+        late = isinstance(refused, StaleLease | NotLeaseHolder)
+        return _late(records, task, command, refused) if late else refused
     problem = (
         _explained(task, workflow, command, hop)
         or malformed_report(command, task, OUTCOMES[str(command.outcome)])
@@ -57,13 +70,65 @@ def complete(records: Records, command: c.Complete, now: int) -> Verdict:
     return walk.finish(str(command.outcome), agent=hop.agent)
 
 
-def _after_the_end(task: Task, workflow: Workflow, command: c.Complete) -> Verdict:
-    """A repeated report changes nothing; a rejection that comes too late must not seem to have been heard."""
-    if command.run is None and command.outcome in ("needs_review", "blocked"):
+def _after_the_end(records: Records, task: Task, workflow: Workflow, command: c.Complete) -> Verdict:
+    """A repeated report changes nothing; one that comes too late must not seem to have been heard."""
+    if did(task, command.acting) or command.run is not None:
+        refusal = _ended(task, command) if command.run is None else stale(task, command.run)
+        return _again(records, task, workflow, command, refusal)
+    if command.outcome in ("needs_review", "blocked"):
         target = "review" if command.outcome == "needs_review" else "blocked"
         return no_edge(task, target, *graph.way_on(task, command.acting))
-    ended = command.run is None or any(hop.run_id == command.run for hop in workflow.hops)
-    return Decision() if ended else stale(task, str(command.run))
+    return Decision()
+
+
+def _ended(task: Task, command: c.Complete) -> StaleLease:
+    return StaleLease(
+        f"{task.id} is {task.status}, and {command.acting} runs no hop of it",
+        "stop this work",
+        Call("workflow_show", {"name": task.id}),
+        status=task.status,
+    )
+
+
+def _again(records: Records, task: Task, workflow: Workflow, command: c.Complete, refusal: AofError) -> Verdict:
+    """A report of a hop that is over: what its last run says again changes nothing, any other comes too late."""
+    mine = _last_by(workflow, command)
+    if not did(task, command.acting) or (command.outcome in (None, "complete") and mine):
+        return Decision() if command.run is None or mine else refusal
+    return _late(records, task, command, refusal)
+
+
+def _late(records: Records, task: Task, command: c.Complete, refusal: AofError) -> Verdict:
+    outcome = OUTCOMES.get(str(command.outcome), "done")
+    report = report_of(records, task, command, outcome, (command.acting, command.run or ""))
+    problem = malformed_report(command, task, outcome)
+    return problem or late_result.kept(records.policy, task, command, command.acting, report.payload["result"], refusal)
+
+
+def _last_by(workflow: Workflow, command: c.Complete) -> list[HopState]:
+    """The hops whose last run was this one, or this agent's where no run is named."""
+    return [
+        hop
+        for hop in workflow.hops
+        if hop.run_id is not None
+        and hop.lease is None
+        and command.hop in (None, hop.id)
+        and (hop.run_id == command.run if command.run is not None else hop.agent == command.acting)
+    ]
+
+
+def _repeats(records: Records, task: Task, workflow: Workflow, command: c.Complete) -> bool:
+    """Whether the last run of a hop has said exactly this: then it stands, whatever could be done next."""
+    if command.outcome not in OUTCOMES or (command.run is None and _holds(workflow, command.acting)):
+        return False
+    report = report_of(records, task, command, OUTCOMES[command.outcome], (command.acting, ""))
+    wanted = late_result.said(report.payload["result"])
+    for hop in _last_by(workflow, command):
+        result = records.results.get(run_place(task.id, hop.id))
+        known = isinstance(result, RunResult) and result.run_id == hop.run_id
+        if isinstance(result, RunResult) and known and command.caller_role in (None, hop.role):
+            return late_result.said(result) == wanted
+    return False
 
 
 def _holds(workflow: Workflow, agent: str) -> bool:
@@ -78,7 +143,7 @@ def _hop_of(walk: Walk, workflow: Workflow, command: c.Complete) -> HopState | A
     if _holds(workflow, command.acting) or (command.hop is None and workflow.running()):
         return held(task, workflow, msgspec.structs.replace(command, run=None))
     refusal = graph.hop_readiness(walk.records, task, walk.now)
-    hop = refusal or chosen(walk.records, task, command.acting, command.hop, walk.now)
+    hop = refusal or chosen(walk.records, task, command, walk.now)
     if isinstance(hop, AofError):
         return hop
     return _perhaps_repeated(task, hop, command) or start(walk, hop, command.acting) or walk.workflow.hop(hop.id)

@@ -21,7 +21,7 @@ from aof.core.model.task import Task
 from aof.core.model.times import iso
 from aof.core.model.workflow import leases
 from aof.core.org import rights
-from aof.core.tasks import graph
+from aof.core.tasks import authorship, graph
 from aof.core.validation import limits
 from aof.documents.projection import lock_of
 from aof.documents.worklog import wording
@@ -122,7 +122,7 @@ def _not_its_work(records: Records, task_id: str | None, kind: EventType, agent:
         return graph.missing(task_id)
     if kind == "task.claimed" and not _holds(task, agent):
         return _others(task, agent, "holds")
-    if kind == "task.completed" and not (rights.did(task, agent) or _holds(task, agent)):
+    if kind == "task.completed" and not (authorship.did(task, agent) or _holds(task, agent)):
         return _others(task, agent, "has worked on")
     return None
 

@@ -187,7 +187,7 @@ def test_a_worker_neither_approves_its_own_work_nor_cancels_anothers_task(shell:
     task = shell.json("create", "One")[1]["taskId"]
     shell.aof("claim", task, "--agent", "ada")
     shell.aof("complete", task, "--agent", "ada")
-    assert shell.json("approve", task, "--actor", "ada")[1]["code"] == "self_approval"
+    assert shell.json("approve", task, "--actor", "ada")[1]["code"] == "own_work"
     assert shell.json("approve", task, "--actor", "bob")[1]["code"] == "not_allowed"
     assert shell.json("cancel", task, "--actor", "bob")[1]["code"] == "not_allowed"
     assert shell.json("approve", task, "--actor", "lea") == (0, {"taskId": task, "status": "done"})

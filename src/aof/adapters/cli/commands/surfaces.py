@@ -42,7 +42,12 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
     if not dry:
         settings.wire_agents(root, agents, http=http, dry_run=True)  # with an error here nothing is made at all
         if http is None:
-            context.bootstrap("init_data_dir")(where, actor=context.options.get("actor"), shared=values.get("shared"))
+            context.bootstrap("init_data_dir")(
+                where,
+                actor=context.options.get("actor"),
+                shared=values.get("shared"),
+                solo=values.get("solo", False),
+            )
     changes, steps = settings.wire_agents(
         root, agents, http=http, dry_run=dry, sure=None if context.options.get("json") else _sure
     )

@@ -29,6 +29,7 @@ OWN: tuple[Verb, ...] = (
             ),
             Option("--http", "let them connect to this address instead of starting 'aof mcp'", metavar="URL"),
             Option("--remove", "remove what was written for agents (for all, without --agent); the data stays"),
+            Option("--solo", "you work alone: who ran a task may approve it (selfReview = true in aof.toml)"),
             Option("--shared", "who may read and write the files: owner (the default) or group", metavar="WHO"),
         ),
         example="aof init --agent claude",

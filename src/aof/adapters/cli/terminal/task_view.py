@@ -64,12 +64,27 @@ def _state(task: dict[str, Any], fabric: Fabric, now: int) -> Iterator[Fact]:
         yield f"{asked['id']}", (f"{asked['text']}{choices_of(asked.get('choices', ()))} ({asked['by']})",)
         given = asked.get("answer")
         yield "", ((f"→ {given['text']} ({given['by']})", "done") if given else ("not answered yet", "review"),)
+    yield from _late(task, now)
     if warning := task.get("warning"):
         yield warning["code"].replace("_", " "), (warning["message"],)
     if error := task.get("lastError"):
         yield "last error", (f"{error['code']}: {error['message']}",)
     if wait := task.get("retry", {}).get("notBefore"):
         yield "next try", (ago(millis(wait), now),)
+
+
+def _late(task: dict[str, Any], now: int) -> Iterator[Fact]:
+    """What was reported too late to count, and by whom."""
+    for one in task.get("lateResults", ()):
+        run = f", run {one['runId']}" if "runId" in one else ""
+        yield (
+            "late result",
+            ((f"{one['agent']}{run}, {ago(millis(one['at']), now)}: {one.get('outcome', 'done')}", "review"),),
+        )
+        if said := one.get("summary"):
+            yield "", (said,)
+        if files := one.get("deliverables"):
+            yield "", (", ".join(files),)
 
 
 def _asked(task: dict[str, Any], now: int) -> Iterator[Fact]:

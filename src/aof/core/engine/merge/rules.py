@@ -40,6 +40,7 @@ RULES: Final[dict[str, Rule]] = {
     "task.accepted": "added",
     "task.queued": "added",
     "task.commented": "added",
+    "task.late_result": "added",
     "task.noted": "added",
     "task.link.added": "added",
     "task.link.removed": "added",

@@ -41,7 +41,7 @@ from aof.core.model.workflow import leases
 from aof.core.org import rights
 from aof.core.org.rights import is_person
 from aof.core.runs.lease import authorize
-from aof.core.tasks import graph
+from aof.core.tasks import authorship, graph
 
 _replace = msgspec.structs.replace
 _COMPLETE = 100
@@ -260,7 +260,9 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         if chart is None or not chart.declared or is_person(chart, agent, records.policy.maintainers):
             return None
         above = records.look(task.parent_id) if task.parent_id is not None else None
-        own = rights.owns(task, agent) or rights.did(task, agent) or (above is not None and rights.owns(above, agent))
+        own = (
+            rights.owns(task, agent) or authorship.did(task, agent) or (above is not None and rights.owns(above, agent))
+        )
         leads = rights.kind_of(chart, agent, records.policy.maintainers) in ("lead", "maintainer")
         if own or leads or self._has_it(task):
             return None

@@ -44,6 +44,7 @@ _IMMATERIAL: Final = frozenset(
         "task.sla_alert",
         "task.overdue",
         "task.commented",
+        "task.late_result",
         "task.question.asked",
         "task.question.answered",
         "task.request.answered",
