@@ -13,7 +13,7 @@ SOURCE = Path(aof.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 GENERATED = {"adapters/cli/spec/operations.py", "app/facade.py"}
 MOST_MODULES = 14
-MOST_LINES = 400
+MOST_LINES = 600
 MOST_BASES = 2
 
 
