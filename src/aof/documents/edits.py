@@ -23,8 +23,7 @@ _DIGITS: Final = 16
 _LONGEST: Final = 400  # characters of a difference that a heading shows
 _ABOUT: Final = (
     "People changed these texts by hand. The log has the originals, which were put back; what stands here counts as\n"
-    "nothing. If a change is meant, say it anew through AOF, which adds to the document. Then delete its section, or\n"
-    "run 'aof doctor --fix', which moves all of them to the log."
+    "nothing. If a change is meant, say it anew through AOF, which adds to the document. Then delete its section."
 )
 
 

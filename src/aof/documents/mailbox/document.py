@@ -6,12 +6,17 @@ lie, nor who may send what.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import msgspec
 
 from aof.core.documents.mailbox import facts
-from aof.core.documents.mailbox.message import Ack
+from aof.core.documents.mailbox.message import Ack, MailMessage, is_message_id
 from aof.core.model.events import Event
 from aof.core.model.policy import Policy
+from aof.documents import edits
+from aof.documents.edits import HandEdit
 from aof.documents.mailbox import mailbox
 from aof.documents.mailbox.mailbox import ack_line, opened
 from aof.documents.mailbox.outline import CLOSED
@@ -43,7 +48,13 @@ class MailboxDocument:
         if past is not None and not past.applied and "\0" in writing.text:
             writing.text = ""  # a power cut has taken what only we had written
         begun = not writing.text.strip() and not writing.archive.strip()
-        for event in (*_missing(writing, past), *fresh):
+        read = writing.read(past) if past is not None else []
+        if past is not None:
+            past = PastEvents(chain(read, past.events), past.applied)
+        for event in _missing(writing, past):
+            writing.apply(event)
+        writing.restore(_told(reversed(read)))
+        for event in fresh:
             writing.apply(event)
         own = begun or files.note == _OWN
         return Rewritten(writing.texts(), _OWN if own else "", flushed=not own)
@@ -75,6 +86,28 @@ class _Writing:
         self._policy = policy
         self.text = self._before = files.text(facts.PATH)
         self._archive: str | None = None
+        self._kept = ""
+
+    def read(self, past: PastEvents) -> list[Event]:
+        """The events about the cards that are there, newest first."""
+        ids = (place.title for place in opened(self.text).outline.cards if is_message_id(place.title))
+        first = min((f"{one[4:8]}-{one[8:10]}-{one[10:12]}" for one in ids), default="")
+        found: list[Event] = []
+        for event in past.events if first else ():
+            found.append(event)
+            if event.timestamp[:10] < first:
+                break
+        return found
+
+    def restore(self, told: dict[str, MailMessage]) -> None:
+        """Put back what a person has changed in cards that the log has, and keep what it was made to be."""
+        self.text, changed = mailbox.with_originals(self.text, told, self._policy)
+        by_hand = [
+            HandEdit(f"a person changed {one} from {told[one].sender} to {told[one].receiver}", card.rstrip())
+            for one, card in changed
+        ]
+        if by_hand:
+            self._kept = edits.with_kept(self._files.text(facts.EDITS), facts.PATH, by_hand)
 
     @property
     def archive(self) -> str:
@@ -84,8 +117,8 @@ class _Writing:
         return self._archive
 
     def texts(self) -> dict[str, str]:
-        """What has changed; the archive first, so that no message is ever in neither."""
-        changed = {}
+        """What has changed; the mailbox last, so that no message and no word of a person is ever nowhere."""
+        changed = {facts.EDITS: self._kept} if self._kept else {}
         if self._archive is not None and self._archive != self._files.text(facts.ARCHIVE):
             changed[facts.ARCHIVE] = self._archive
         if self.text != self._before:
@@ -139,6 +172,22 @@ class _Writing:
     def _knows(self, message_id: str) -> bool:
         box = opened(self.text)
         return bool(box.places(message_id)) or box.is_closed(message_id)
+
+
+def _told(events: Iterable[Event]) -> dict[str, MailMessage]:
+    """Messages as they were sent and answered through AOF; without those that were closed."""
+    told: dict[str, MailMessage] = {}
+    for event in events:
+        if event.type == facts.SENT:
+            message = facts.message_in(event.payload)
+            told[message.message_id] = message
+        elif event.type == facts.CHANGED and event.payload["messageId"] in told:
+            before = told[event.payload["messageId"]]
+            change, ack = facts.change_in(event.payload)
+            told[before.message_id] = msgspec.structs.replace(before, status=change.status, acks=(*before.acks, ack))
+        elif event.type == facts.CLOSED:
+            told.pop(event.payload["messageId"], None)
+    return told
 
 
 def _said(ack: Ack, text: str) -> bool:

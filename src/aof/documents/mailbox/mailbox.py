@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from aof.core.documents.mailbox import inbox
+from aof.core.documents.mailbox import inbox, receivers
 from aof.core.documents.mailbox.lifecycle import StatusChange
 from aof.core.documents.mailbox.message import Ack, MailMessage
 from aof.core.model.policy import Policy
@@ -211,6 +211,47 @@ def without(text: str, message_id: str, change: StatusChange, ack: Ack, policy: 
         )
         edits.append(closed_edit(text, table, values, box.eol))
     return settled(box, policy, heads, edits, own=place, gone=message_id), archived
+
+
+def with_originals(text: str, originals: dict[str, MailMessage], policy: Policy) -> tuple[str, list[tuple[str, str]]]:
+    """The text with these cards as they were sent and answered, and each one that said something else.
+
+    Whether an answer that nobody gave through AOF is a person's word or a forgery, says `_words_of_people`.
+    """
+    box, changed, edits = opened(text), [], []
+    heads = list(box.heads)
+    for number, place in enumerate(box.outline.cards):
+        original = originals.get(place.title)
+        if original is None or len(box.places(place.title)) > 1:
+            continue
+        there, end = box.card(place).message, _content_end(text, place)
+        words = _words_of_people(there, original, policy)
+        wanted = msgspec.structs.replace(
+            original, acks=(*original.acks, *words), status=there.status if words and there.is_open else original.status
+        )
+        card = render(wanted)
+        if cards.read(card).message != msgspec.structs.replace(there, acks=_ordered(there.acks, wanted.acks)):
+            changed.append((place.title, text[place.start : end]))
+            edits.append(TableEdit(place.start, end, with_ending(card, box.eol)))
+            heads[number] = wanted
+    return (settled(box, policy, tuple(heads), edits) if edits else text), changed
+
+
+def _ordered(there: tuple[Ack, ...], wanted: tuple[Ack, ...]) -> tuple[Ack, ...]:
+    """The same answers in the wanted order; anything else as it is."""
+    return wanted if len(there) == len(wanted) and set(there) == set(wanted) else there
+
+
+def _words_of_people(there: MailMessage, original: MailMessage, policy: Policy) -> tuple[Ack, ...]:
+    """Answers by hand that count: where callers are not bound, of those whose answer it is."""
+    group = receivers.is_group(original.receiver)
+    return tuple(
+        ack
+        for ack in there.acks
+        if ack not in original.acks
+        and not policy.binds
+        and (group or ack.actor in (original.receiver, original.sender))
+    )
 
 
 def settled(

@@ -134,10 +134,19 @@ def test_a_file_has_one_owner_and_the_owner_changes_by_decision_only(root: Path,
     edit(root, ("`docs/**`, `README.md`", "`src/api/*`"))
     assert found(fabric) == {"lane_overlap": ["src/api/x belongs to the lanes 'api' (ada) and 'docs' (bob)"]}
     edit(root, ("`src/api/*`", "`docs/**`, `README.md`"), ("| api | ada |", "| api | bob |"))
-    changed = "the lane 'api' went from ada to bob by hand, without a decision"
-    assert found(fabric) == {"lane_owner_changed": [changed]}
+    for _ in range(2):
+        ((code, (detail,)),) = found(fabric).items()
+        assert (code, "a person changed the owner of the lane 'api' from ada to bob" in detail) == (
+            "changed_by_hand",
+            True,
+        )
+        assert "| api | ada |" in (root / "SESSION_CHARTER.md").read_text(encoding="utf-8")
+    assert "| api | bob |" in (root / "SESSION_CHARTER_EDITS.md").read_text(encoding="utf-8")
+    (root / "SESSION_CHARTER_EDITS.md").unlink()
     fabric.worklog_decide("bob owns the lane api from now on")
+    edit(root, ("| api | ada |", "| api | bob |"))
     assert found(fabric) == {}
+    assert "| api | bob |" in (root / "SESSION_CHARTER.md").read_text(encoding="utf-8")
     edit(root, ("| Shared log | All agents | `WORKLOG.md` |", "| Shared log | All agents | `WORKLOG.md`, `docs/**` |"))
     assert found(fabric) == {}
 

@@ -85,6 +85,12 @@ def test_a_change_by_hand_of_what_was_sent_is_found(post: Post) -> None:
     report = post.fabric.mail_check()
     assert not report.ok
     assert [(one.code, sent in one.detail) for one in report.problems] == [("changed_text", True)]
+    assert post.fabric.mail_show(sent).body == "Please."
+    assert "Please pay me." not in post.text()
+    assert "Please pay me." in post.text("MAILBOX_EDITS.md")
+    assert not post.fabric.mail_check().ok, "until somebody settles it"
+    post.write(post.text("MAILBOX_EDITS.md").partition("\n## ")[0], "MAILBOX_EDITS.md")
+    assert post.fabric.mail_check().ok
 
 
 @requirement("comms.mailbox.no-private")
@@ -206,7 +212,7 @@ def test_a_payload_that_is_malformed_twice_is_escalated_once(post: Post) -> None
     for number in (1, 2):
         sent = post.send(**review)
         post.write(post.text().replace("right", "wrong"))
-        assert "malformed_payload" in post.codes()
+        assert "changed_text" in post.codes()
         post.fabric.mail_ack(sent, agent="bob", reason="needs-resend: the token does not fit")
         told = [event for event in post.fabric.store.events() if event.type == facts.ESCALATED]
         assert len(told) == number - 1
@@ -241,19 +247,20 @@ def test_the_mailbox_as_json_follows_from_the_file_and_never_leads(post: Post) -
 @requirement("comms.message.ack-line", "comms.validate.report")
 def test_an_answer_that_nobody_gave_through_aof_is_reported_by_line(post: Post) -> None:
     sent = post.send()
-    post.write(post.text().replace("**Status:** unread", "**Status:** acknowledged"))
-    assert "status_without_ack" in post.codes()
-    forged = (
-        post.text()
-        .rstrip("\n")
-        .replace("Response needed by:** none\n", "Response needed by:** none\n\n**Ack:** cyd — 2026-01-05 — read\n")
-    )
-    post.write(forged)
-    found = [one for one in post.fabric.mail_check().problems if one.code == "unproven_ack"]
-    assert len(found) == 1
-    assert found[0].severity == "error"
-    assert sent in found[0].detail
-    assert not post.fabric.mail_check().ok
+    whole = post.text()
+    post.write(whole.replace("**Status:** unread", "**Status:** acknowledged"))
+    assert post.codes() == ["changed_text"]
+    assert post.fabric.mail_show(sent).status == "unread"
+    forged = "Response needed by:** none\n\n**Ack:** cyd — 2026-01-05 — read\n"
+    post.write(whole.rstrip("\n").replace("Response needed by:** none\n", forged))
+    assert post.fabric.mail_show(sent).acks == ()
+    assert "cyd — 2026-01-05" in post.text("MAILBOX_EDITS.md")
+    report = post.fabric.mail_check()
+    assert {(one.code, one.severity, sent in one.detail) for one in report.problems} == {
+        ("changed_text", "error", True)
+    }
+    post.write(whole.replace("Response needed by:** none\n", forged.replace("cyd", "bob")))
+    assert [one.actor for one in post.fabric.mail_show(sent).acks] == ["bob"], "where nobody is bound, a person's word"
 
 
 def test_where_callers_are_bound_nobody_answers_for_another() -> None:
@@ -267,7 +274,8 @@ def test_where_callers_are_bound_nobody_answers_for_another() -> None:
     assert fabric.mail_show(sent).status == "acknowledged"
     text = post.text().replace("— read", "— read\n**Ack:** bob — 2026-01-05 — and done")
     post.write(text)
-    assert [(one.code, one.severity) for one in fabric.mail_check().problems] == [("unproven_ack", "error")]
+    assert [(one.code, one.severity) for one in fabric.mail_check().problems] == [("changed_text", "error")]
+    assert [one.reason for one in fabric.mail_show(sent).acks] == ["read"]
 
 
 @pytest.mark.parametrize(
@@ -342,11 +350,12 @@ def test_mail_to_a_role_counts_for_each_agent_that_has_it() -> None:
 def test_a_receiver_can_still_acknowledge_what_was_marked_so_without_a_line(post: Post) -> None:
     sent = post.send(priority="P0")
     post.write(post.text().replace("**Status:** unread", "**Status:** acknowledged"))
-    assert "status_without_ack" in post.codes()
+    assert "changed_text" in post.codes()
+    assert post.fabric.mail_show(sent).status == "unread"
     post.refused(post.fabric.mail_ack, sent, agent="cyd", reason="mine")
     acknowledged = post.fabric.mail_ack(sent, agent="bob", reason="read it now")
     assert [(one.actor, one.reason) for one in acknowledged.acks] == [("bob", "read it now")]
-    assert post.codes() == []
+    assert post.codes() == ["changed_text"], "the edit is not settled"
     before = post.text()
     post.fabric.mail_ack(sent, agent="bob", reason="again")
     assert post.text() == before

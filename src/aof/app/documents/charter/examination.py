@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from aof.app.documents import reading
 from aof.app.operations.results import Result
 from aof.core.documents.charter import check, model
 from aof.core.documents.charter.model import Charter, CharterLane
@@ -16,10 +17,11 @@ from aof.core.documents.finding import DocumentFinding
 from aof.core.errors.base import Call
 from aof.core.errors.charter import NoCharter
 from aof.core.model.workflow import leases
+from aof.documents import edits
 from aof.documents.charter.outline import sections
 from aof.documents.charter.parse import parse
-from aof.documents.charter.projection import CREATED, PATH, TYPES, replayed
-from aof.documents.markdown import conflict_marks, heading, scan, tables, unclosed
+from aof.documents.charter.projection import CREATED, EDITS, NAME, PATH, TYPES, decisions, replayed, scopes
+from aof.documents.markdown import conflict_marks, scan, unclosed
 from aof.ports.lists import Query
 from aof.ports.store import Scope
 
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
 WORKLOG: Final = "WORKLOG.md"
 _STATUS_BLOCK: Final = re.compile(r"^\W{0,4}(?:Now Working|Maintainer Focus)\W", re.MULTILINE)
-_INDEX: Final = "Decision Index"
 _PATH_LIKE: Final = re.compile(r"[^\s`]*[/.][^\s`]*\Z")
 
 
@@ -86,28 +87,13 @@ def _findings(
     yield from check.of_kickoff(charter, lines.get(10, 1), status_block=bool(_STATUS_BLOCK.search(worklog)))
     yield from _of_locks(environment, charter)
     yield from _of_changes(charter, lines.get(3, 1), agent, changed)
+    for line, edit in edits.kept(reading.foreseen(environment, NAME, EDITS)[EDITS]):
+        how = "amend the charter, or let a maintainer decide, if it is meant; then delete the section"
+        yield DocumentFinding(1, "changed_by_hand", f"{edit.what}, see {EDITS}:{line}; {how}")
 
 
 def _events(environment: Environment) -> list[Event]:
     return list(environment.store.told(TYPES))
-
-
-def decisions(worklog: str) -> list[str]:
-    """The texts of the decisions in the index of a WORKLOG."""
-    lines = scan(worklog)
-    begin = next((place for place, line in enumerate(lines) if _is_index(line.text)), None)
-    if begin is None:
-        return []
-    end = next(
-        (place for place in range(begin + 1, len(lines)) if (found := heading(lines[place].text)) and found[0] <= 2),  # noqa: PLR2004 - the level of sections
-        len(lines),
-    )
-    return [row.cells[0] for table in tables(lines[begin:end]) for row in table.rows if row.cells]
-
-
-def _is_index(line: str) -> bool:
-    found = heading(line)
-    return found is not None and found[1].casefold() == _INDEX.casefold()
 
 
 def _of_text(text: str) -> Iterator[DocumentFinding]:
@@ -161,7 +147,7 @@ def _of_owners(charter: Charter, events: list[Event], decided: list[str]) -> Ite
         return
     logged = parse(replayed(events))
     known = {lane.name: lane.owner for lane in logged.lanes}
-    if _scopes(logged) != _scopes(charter):
+    if scopes(logged) != scopes(charter):
         at = charter.gates[0].line if charter.gates else 1
         yield DocumentFinding(at, "gates_changed", "the gates were changed by hand; let a maintainer amend the charter")
     for lane in charter.lanes:
@@ -171,14 +157,6 @@ def _of_owners(charter: Charter, events: list[Event], decided: list[str]) -> Ite
         if not any(lane.name in text and lane.owner in text for text in decided):
             what = f"the lane {lane.name!r} went from {before} to {lane.owner} by hand, without a decision"
             yield DocumentFinding(lane.line, "lane_owner_changed", what)
-
-
-def _scopes(charter: Charter) -> dict[str, tuple[str, ...]]:
-    return {
-        gate.band: (*gate.scope, str(gate.delay_seconds))
-        for gate in charter.gates
-        if gate.scope and gate.band != "auto"
-    }
 
 
 def _of_contract(environment: Environment, charter: Charter, line: int) -> Iterator[DocumentFinding]:

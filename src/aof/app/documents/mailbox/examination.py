@@ -13,6 +13,7 @@ import msgspec
 from aof.app.documents import reading
 from aof.core.documents.mailbox import facts, receivers
 from aof.core.documents.mailbox.message import MailMessage
+from aof.documents import edits
 from aof.documents.conflicts import anti_patterns
 from aof.documents.mailbox import check, json_view
 from aof.documents.mailbox.card import CardProblem
@@ -20,7 +21,6 @@ from aof.documents.mailbox.mailbox import Mailbox, opened
 from aof.documents.mailbox.outline import cards_of, line_number
 from aof.documents.worklog import model as worklog
 from aof.documents.worklog.parser import parse
-from aof.ports import store as ports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,14 +37,15 @@ def problems(here: Environment, policy: Policy, text: str | None) -> list[CardPr
     """Everything that is wrong with the mailbox of the data directory, or with a text."""
     if text is not None:
         return check.problems(text, policy)
-    with here.store.unit(ports.Scope()) as unit:
-        own, archive, kept = (unit.document(path) for path in (facts.PATH, facts.ARCHIVE, JSON))
+    texts = reading.foreseen(here, facts.DOCUMENT, facts.PATH, facts.ARCHIVE, JSON, facts.EDITS)
+    own, archive, kept = (texts[path] for path in (facts.PATH, facts.ARCHIVE, JSON))
     if not own:
         return []
     ids = frozenset(place.title for place in cards_of(archive))
     found = check.problems(own, policy, ids)
     found += _against_log(opened(own), _Told(here), bound=policy.binds)
     found += _stale(own, kept)
+    found += _by_hand(texts[facts.EDITS])
     found += _beside_worklog(here, Mailbox(own))
     return sorted(found, key=lambda problem: problem.line)
 
@@ -135,6 +136,13 @@ def _unknown_acks(begin: int, message: MailMessage, known: list[Ack], *, bound: 
         if ack not in message.acks:
             detail = f"an answer to {message.message_id} is gone: {ack.actor} — {ack.date} — {ack.reason}"
             yield CardProblem(begin, "deleted_ack", detail)
+
+
+def _by_hand(text: str) -> Iterator[CardProblem]:
+    """What people have changed and nobody has settled."""
+    for line, edit in edits.kept(text):
+        how = f"the original stands in {facts.PATH}; say it anew if it is meant, then delete the section"
+        yield CardProblem(1, "changed_text", f"{edit.what}, see {facts.EDITS}:{line}; {how}")
 
 
 def _stale(own: str, kept: str) -> Iterator[CardProblem]:

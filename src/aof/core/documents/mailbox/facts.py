@@ -17,6 +17,7 @@ from aof.core.model.events import Draft
 DOCUMENT: Final = "MAILBOX"
 PATH: Final = "MAILBOX.md"
 ARCHIVE: Final = "MAILBOX_ARCHIVE.md"
+EDITS: Final = "MAILBOX_EDITS.md"
 TYPES: Final = "document.mail."
 SENT: Final = "document.mail.sent"
 CHANGED: Final = "document.mail.changed"
