@@ -12,7 +12,7 @@ from aof.app.fabric import Fabric
 SOURCE = Path(aof.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 GENERATED = {"adapters/cli/spec/operations.py", "app/facade.py"}
-MOST_MODULES = 14
+MOST_MODULES = 16
 MOST_LINES = 400
 MOST_BASES = 2
 
