@@ -44,6 +44,7 @@ _CALLER: Final = ("actor", "run", "proven", "proof", "outside", "session", "vouc
 _CIRCUMSTANCES: Final = ("expect_rev", "undoes", "bulk", "allow_open_children", "keep")
 _NAME: Final = 128
 _APPLY_RESULTS: Final = (c.Expire, c.TimeOut)  # of runs that have reported and then vanished
+_OF_RUNS: Final = ("task.attempt.started", "task.completed")
 _NOT_WHILE_CANCELLING: Final = (
     c.Approve,
     c.Reject,
@@ -119,7 +120,7 @@ def _current(records: Records, command: c.OnTask, now: int) -> Verdict:
 
 def _signed(records: Records, command: c.OnTask, verdict: Verdict) -> Verdict:
     """The decision with the names of who is behind a run, where it begins one or records a report."""
-    if isinstance(verdict, Decision):
+    if isinstance(verdict, Decision) and any(draft.type in _OF_RUNS for draft in verdict.drafts):
         authorship.signed(records, command, verdict)
     return verdict
 
