@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import aof
 
 HERE = Path(__file__).parent
-SETTINGS = 'schemaVersion = 1\nmaintainers = ["maintainer"]\n[retry]\nbase = 0.3\n[scheduler]\npromote = false\n'
+SETTINGS = 'schemaVersion = 1\nmaintainers = ["maintainer"]\n[retry]\nbase = 0.3\n'
 BOUND = 120  # seconds that the agents may take on a machine that has other things to do
 PASSED = ("PATH", "HOME", "LANG", "TERM", "TMPDIR")  # what the agents get of our environment; they need no more
 

@@ -1,4 +1,4 @@
-"""The source stays easy to find one's way in: small folders, and one class per name."""
+"""The source stays easy to find one's way in: one class per name."""
 
 from __future__ import annotations
 

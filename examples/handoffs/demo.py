@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import aof
 
 HERE = Path(__file__).parent
-SETTINGS = 'schemaVersion = 1\nmaintainers = ["maintainer"]\n[scheduler]\npromote = false\n'
+SETTINGS = 'schemaVersion = 1\nmaintainers = ["maintainer"]\n'
 PULLING = {"ann": "agrees", "ben": "agrees", "cas": "objects", "writer": "wrote it", "fragile": "dies"}
 BOUND = 60.0  # seconds, for a machine that has other things to do
 
