@@ -1,8 +1,8 @@
 """Who ran the work of a task: whoever did neither approves it nor does the review hop after it.
 
 A run is its agent's work, and that of the caller who claimed it or reported for it. A maintainer at the command line
-who acts for an agent is no author of that agent's work. Where the settings name no maintainer, a name that is only given
-tells nobody apart. Must not know what is refused because of it.
+who acts for an agent is no author of that agent's work. Where the settings name no maintainer, a name alone tells
+nobody apart. Must not know what is refused because of it.
 """
 
 from __future__ import annotations
