@@ -71,15 +71,12 @@ def memory_fabric(
     org: OrgChart | None = None,
     workflows: Sequence[dict[str, Any]] = (),
 ) -> Fabric:
-    """A fabric of its own in memory; by default on a fake clock, and without an org chart or workflows.
-
-    Without a policy and a chart, the actor is a maintainer, as whoever runs `aof init` is.
-    """
+    """A fabric of its own in memory; by default on a fake clock, and without an org chart or workflows."""
     clock = clock or FakeClock()
     return Fabric(
         MemoryStore(clock),
         clock,
-        policy or Policy(maintainers=(actor,) if org is None else ()),
+        policy or Policy(),
         actor,
         org=FixedChart(org) if org is not None else None,
         workflows=FixedWorkflows(*workflows),

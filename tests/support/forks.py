@@ -70,9 +70,7 @@ class Clone:
         self.repository = repository
         self.actor = actor
         self.store = MemoryStore(repository.clock)
-        self.fabric = Fabric(
-            self.store, repository.clock, Policy(maintainers=(actor,)), actor, workflows=repository.workflows
-        )
+        self.fabric = Fabric(self.store, repository.clock, Policy(), actor, workflows=repository.workflows)
         self._lane = owner
         self._begin(path)
 

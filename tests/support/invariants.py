@@ -45,7 +45,7 @@ def open_store(root: str | os.PathLike[str], clock: ManualClock | None = None, *
 
 def fabric_on(store: FilesystemStore, clock: ManualClock | None = None) -> Fabric:
     """A fabric over a store."""
-    return Fabric(store, clock or ManualClock(), Policy(maintainers=("tester",)), "tester")
+    return Fabric(store, clock or ManualClock(), Policy(), "tester")
 
 
 def log_lines(root: str | os.PathLike[str]) -> list[bytes]:

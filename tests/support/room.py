@@ -72,7 +72,7 @@ class Room:
         """One more fabric on the directory, as another process would have it."""
         clock = clock or self.clock
         store = FilesystemStore(str(self.root), clock, durable=False, disk=disk)
-        return Fabric(store, clock, Policy(maintainers=(actor,)), actor)
+        return Fabric(store, clock, Policy(), actor)
 
     def reopen(self) -> Fabric:
         """What the next process does."""

@@ -15,6 +15,7 @@ import pytest
 from aof.app.fabric import Fabric
 from aof.app.operations.call import Caller
 from aof.app.runs.brief import brief
+from aof.config import load_settings
 from aof.core.errors.base import AofError
 from aof.core.errors.runs import StaleLease
 from aof.core.model.policy import Policy
@@ -26,6 +27,8 @@ from tests.app.commands.test_callers import MESSAGE, WORKFLOW, ask, code, fabric
 from tests.support.messages import report
 
 WAYS: list[tuple[str, dict[str, Any]]] = [("approve", {}), ("update", {"status": "done"})]
+LATE = [(end, True) for end in ("in-progress", "review", "done", "ready", "cancelled", "blocked")]
+LATE += [(end, False) for end, _ in LATE if end != "ready"]  # without a run, it is new work on a ready task
 CALLERS: list[Callable[[str], Caller]] = [Caller, session, token]
 
 
@@ -199,9 +202,8 @@ def _replaced(fabric: Fabric) -> tuple[str, str]:
     return task_id, old
 
 
-@pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("caller", CALLERS)
-@pytest.mark.parametrize("end", ["in-progress", "review", "done", "ready", "cancelled", "blocked"])
+@pytest.mark.parametrize(("end", "named"), LATE)
 def test_a_report_of_a_replaced_worker_changes_no_status_and_is_kept(
     end: str,
     caller: Callable[[str], Caller],
@@ -219,8 +221,6 @@ def test_a_report_of_a_replaced_worker_changes_no_status_and_is_kept(
         fabric.reject(task_id, blockers=["no"])
     if end == "in-progress":
         fabric.claim(task_id, agent="cem")
-    if end == "ready" and not named:
-        pytest.skip("on a ready task it is new work of ada's")
     given = {"run": old} if named else {}
     for _ in range(2):
         with pytest.raises(StaleLease, match="late result"):
@@ -353,3 +353,28 @@ def test_without_a_chart_nobody_owns_a_task_that_nobody_runs() -> None:
     bound = fabric_with()
     parent = bound.create("Parent").task_id
     assert code(bound, session("out"), "create", title="Child", brief="x", parentId=parent) == "not_allowed"
+
+
+def test_a_person_who_works_alone_says_so_once(tmp_path: Path) -> None:
+    for first in (True, False):
+        root = tmp_path / f"{first}" / ".aof"
+        if not first:
+            init_data_dir(root, actor="mia")
+        init_data_dir(root, actor="mia", solo=True)
+        init_data_dir(root, actor="mia", solo=True)
+        said = [line for line in (root / "aof.toml").read_text().splitlines() if line.startswith("selfReview")]
+        assert len(said) == 1
+        with open_fabric(root, actor="mia") as fabric:
+            task_id = fabric.create("Own").task_id
+            fabric.complete(task_id, agent="mia")
+            assert fabric.approve(task_id).status == "done"
+
+
+def test_the_settings_say_which_tasks_are_always_reviewed(tmp_path: Path) -> None:
+    root = Path(init_data_dir(tmp_path / ".aof", actor="mia")[0])
+    for said, required in (("true", True), ('["security"]', ("security",)), ("false", False)):
+        (root / "aof.toml").write_text(f'maintainers = ["mia"]\n[review]\nrequired = {said}\n')
+        assert load_settings(str(root)).policy().review_required == required
+    (root / "aof.toml").write_text("[review]\nrequired = 3\n")
+    with pytest.raises(AofError, match=r"review\.required"):
+        load_settings(str(root))

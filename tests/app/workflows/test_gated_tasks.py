@@ -52,7 +52,7 @@ class Place:
         self.fabric = Fabric(
             FilesystemStore(str(root), self.clock, durable=False),
             self.clock,
-            Policy(maintainers=("pm",)),
+            Policy(),
             "pm",
             org=FixedChart(chart) if chart is not None else None,
             workflows=FixedWorkflows(REVIEW, DIAMOND, BACK, ORIGIN, RISKY),

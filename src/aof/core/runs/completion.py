@@ -15,8 +15,7 @@ from aof.core.model.task import Task
 from aof.core.runs import late_result
 from aof.core.runs.lease import authorize, stale, start
 from aof.core.runs.review import accept, send_back
-from aof.core.tasks import declared, graph
-from aof.core.tasks.authorship import authors, did, is_own
+from aof.core.tasks import authorship, declared, graph
 from aof.core.tasks.transitions import no_edge, to_blocked, transition
 from aof.core.validation import limits, output
 
@@ -31,7 +30,12 @@ def complete(records: Records, command: Complete, now: int) -> Verdict:
     """Close run and task together, over legal edges; a runnable ready task is claimed in the same commit."""
     task = records.task(command.task_id)
     outcome = str(_TOOL_OUTCOMES.get(command.outcome, command.outcome))
-    if task.status == "done" and outcome in LEADS_TO and command.run is None and not did(task, command.acting):
+    if (
+        task.status == "done"
+        and outcome in LEADS_TO
+        and command.run is None
+        and not authorship.did(task, command.acting)
+    ):
         again = outcome == "done"  # the approval, once more
         return Decision() if again else no_edge(task, LEADS_TO[outcome], *graph.way_on(task, command.acting))
     if problem := malformed_report(command, task, outcome):
@@ -64,7 +68,7 @@ def not_reconciled(records: Records, task: Task, command: Complete, outcome: str
 
 def _without_a_run(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
     """Nobody runs the task: whoever ran it reports again or too late, anybody else approves, rejects or begins."""
-    if command.run is not None or (task.status != "ready" and did(task, command.acting)):
+    if command.run is not None or (task.status != "ready" and authorship.did(task, command.acting)):
         return _reported_again(records, task, command, outcome, now)
     if task.status == "review":
         return _judged(records, task, command, outcome, now)
@@ -73,7 +77,7 @@ def _without_a_run(records: Records, task: Task, command: Complete, outcome: str
     if task.status != "ready":
         target = LEADS_TO[outcome] if task.status == "done" else "done"
         return no_edge(task, target, *graph.way_on(task, command.acting))
-    if did(task, command.acting) and (repeated := _perhaps_repeated(records, task, command, outcome)):
+    if authorship.did(task, command.acting) and (repeated := _perhaps_repeated(records, task, command, outcome)):
         return repeated
     refusal = graph.readiness(records, task, now) or not_reconciled(records, task, command, outcome)
     return refusal or _claim_and_report(records, task, command, outcome, now)
@@ -83,7 +87,7 @@ def _judged(records: Records, task: Task, command: Complete, outcome: str, now: 
     """What a verdict by somebody who did not run it makes of the work in review."""
     if outcome == "blocked":
         return no_edge(task, "done", *graph.way_on(task, command.acting))
-    if outcome == "partial" or is_own(records.policy, task, command, authors(task)):
+    if outcome == "partial" or authorship.is_own(records.policy, task, command, authorship.authors(task)):
         return Decision()  # the caller behind the run repeats its report
     if outcome == "needs_review":
         return send_back(records, task, command.acting, command.blockers, now)

@@ -20,7 +20,7 @@ from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import RunResult, lease_end
 from aof.core.model.task import Task
 from aof.core.model.times import iso
-from aof.core.runs.late_result import left_behind
+from aof.core.runs import late_result
 from aof.core.runs.lease import authorize
 from aof.core.runs.reported_result import apply_reported
 from aof.core.tasks import cancellation, dependencies, graph
@@ -138,7 +138,7 @@ def expire(records: Records, command: Expire, now: int) -> Verdict:
     if isinstance(result, RunResult) and result.run_id == lease.run_id and task.cancel is None:
         reason = f"stale_heartbeat_{result.outcome}"
         return Decision(drafts=apply_reported(records, task, result, now, reason), agent=lease.agent)
-    late = left_behind(task, result)
+    late = late_result.left_behind(task, result)
     lost = Draft(type="task.lost", task_id=task.id, run_id=lease.run_id, payload={"agent": lease.agent})
     code, message = "stale_heartbeat", f"{lease.agent} gave no sign of life and reported no result"
     closed = close_run(

@@ -1,7 +1,8 @@
 """Who ran the work of a task: whoever did neither approves it nor does the review hop after it.
 
 A run is its agent's work, and that of the caller who claimed it or reported for it. A maintainer at the command line
-who acts for an agent is no author of that agent's work. Must not know what is refused because of it.
+who acts for an agent is no author of that agent's work. Where the settings name no maintainer, a name alone tells
+nobody apart. Must not know what is refused because of it.
 """
 
 from __future__ import annotations
@@ -79,5 +80,5 @@ def signed(records: Records, command: OnTask, decision: Decision) -> None:
 def _behind(policy: Policy, command: OnTask, agent: str) -> list[str]:
     """The caller beside the agent, where there is another one."""
     caller = command.session or str(getattr(command, "caller", command.actor))
-    plain = command.session is None and caller in policy.maintainers
+    plain = command.session is None and (caller in policy.maintainers or not policy.maintainers)
     return [] if caller == agent or plain else [caller]
