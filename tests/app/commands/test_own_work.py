@@ -302,6 +302,25 @@ def test_a_result_file_of_an_earlier_run_is_kept_and_applied_to_no_other(ends: s
         assert [(one.agent, one.run_id, one.summary) for one in task.late_results] == [("ada", old, "Ada's.")]
 
 
+@pytest.mark.parametrize("ends", ["session_end", "recover"])
+def test_a_result_file_that_names_another_agent_does_not_make_the_work_that_ones(ends: str, tmp_path: Path) -> None:
+    root = Path(init_data_dir(tmp_path / ".aof", actor="mia")[0])
+    clock = FakeClock()
+    with open_fabric(root, actor="mia", clock=clock) as fabric:
+        task_id = fabric.create("Work", actor="ada").task_id
+        run = fabric.claim(task_id, agent="ada").run_id
+        said: dict[str, Any] = {"task_id": task_id, "agent_id": "bob", "completed_at": "2026-01-05T09:00:00Z"}
+        forged = RunResult(**said, run_id=run, outcome="done")
+        (root / "runs" / task_id / "run_result.json").write_bytes(msgspec.json.encode(forged))
+        if ends == "session_end":
+            fabric.session_end(run=run)
+        else:
+            clock.sleep(301)
+            fabric.recover()
+        task = fabric.get(task_id)
+        assert (task.status, task.retry.agents, task.retry.ran_by) == ("review", ("ada",), ("ada",))
+
+
 def test_the_reviewer_and_the_next_worker_see_what_came_too_late() -> None:
     fabric = memory_fabric("mia")
     task_id, _ = _replaced(fabric)
