@@ -23,7 +23,7 @@ from aof.core.model.run import RunResult
 from aof.core.model.workflow import workflow_of
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from aof.testing import FakeClock, memory_fabric
-from tests.app.commands.test_callers import MESSAGE, WORKFLOW, ask, code, fabric_with, session, token
+from tests.app.commands.test_callers import CHART, MESSAGE, WORKFLOW, ask, code, fabric_with, session, token
 from tests.support.messages import report
 
 WAYS: list[tuple[str, dict[str, Any]]] = [("approve", {}), ("update", {"status": "done"})]
@@ -131,6 +131,33 @@ def test_taking_ones_own_work_back_does_not_make_it_anothers() -> None:
     ask(fabric, session("ada"), "reject", taskId=task_id, blockers=["wait"])
     ask(fabric, session("mule"), "complete", taskId=task_id, summary="Nothing to add.")
     assert code(fabric, session("ada"), "approve", taskId=task_id) == "own_work"
+
+
+@pytest.mark.parametrize("caller", [Caller("BOB"), Caller("BOB", session="BOB", default=True)])
+@pytest.mark.parametrize("workflow", [None, "approved"])
+def test_taking_ones_own_work_back_under_another_spelling_does_not_make_it_anothers(
+    caller: Caller, workflow: str | None
+) -> None:
+    approved = {"name": "approved", "hops": [{"id": "build", "role": "developer", "autoAdvance": False}]}
+    fabric = memory_fabric("own", policy=Policy(maintainers=("own",)), org=CHART, workflows=[approved])
+    task_id = fabric.create("Work", workflow=workflow).task_id
+    ask(fabric, session("bob"), "complete", taskId=task_id, outcome="complete", summary="Built.")
+    ask(fabric, caller, "reject", taskId=task_id, blockers=["wait"])
+    ask(fabric, session("ada"), "complete", taskId=task_id, outcome="complete", summary="Nothing to add.")
+    assert code(fabric, session("bob"), "approve", taskId=task_id) == "own_work"
+
+
+@pytest.mark.parametrize(("operation", "given"), [("reject", {"blockers": ["wait"]}), ("update", {"status": "ready"})])
+def test_a_worker_of_an_earlier_run_does_not_send_back_what_another_did_since(
+    operation: str, given: dict[str, Any]
+) -> None:
+    fabric = fabric_with()
+    task_id = _done_by(fabric, session("ada"))
+    ask(fabric, session("rev"), "reject", taskId=task_id, blockers=["no tests"])
+    ask(fabric, session("bob"), "complete", taskId=task_id, summary="Tests.")
+    assert code(fabric, session("ada"), operation, taskId=task_id, **given) == "not_allowed"
+    assert code(fabric, Caller("ada", session="ada", default=True), operation, taskId=task_id, **given) == "not_allowed"
+    assert ask(fabric, session("bob"), operation, taskId=task_id, **given).status == "ready"
 
 
 def test_two_agents_in_turn_are_both_authors_and_a_reopened_task_begins_anew() -> None:
@@ -300,6 +327,25 @@ def test_a_result_file_of_an_earlier_run_is_kept_and_applied_to_no_other(ends: s
         task = fabric.get(task_id)
         assert task.status == "ready"
         assert [(one.agent, one.run_id, one.summary) for one in task.late_results] == [("ada", old, "Ada's.")]
+
+
+@pytest.mark.parametrize("ends", ["session_end", "recover"])
+def test_a_result_file_that_names_another_agent_does_not_make_the_work_that_ones(ends: str, tmp_path: Path) -> None:
+    root = Path(init_data_dir(tmp_path / ".aof", actor="mia")[0])
+    clock = FakeClock()
+    with open_fabric(root, actor="mia", clock=clock) as fabric:
+        task_id = fabric.create("Work", actor="ada").task_id
+        run = fabric.claim(task_id, agent="ada").run_id
+        said: dict[str, Any] = {"task_id": task_id, "agent_id": "bob", "completed_at": "2026-01-05T09:00:00Z"}
+        forged = RunResult(**said, run_id=run, outcome="done")
+        (root / "runs" / task_id / "run_result.json").write_bytes(msgspec.json.encode(forged))
+        if ends == "session_end":
+            fabric.session_end(run=run)
+        else:
+            clock.sleep(301)
+            fabric.recover()
+        task = fabric.get(task_id)
+        assert (task.status, task.retry.agents, task.retry.ran_by) == ("review", ("ada",), ("ada",))
 
 
 def test_the_reviewer_and_the_next_worker_see_what_came_too_late() -> None:

@@ -47,6 +47,11 @@ def named(ran_by: tuple[str, ...], payload: dict[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*ran_by, *payload.get("ranBy", ()))))
 
 
+def is_named(ran_by: tuple[str, ...], *names: str | None) -> bool:
+    """Whether one of these names is among those who ran the work, told apart without regard to upper and lower case."""
+    return not {name.casefold() for name in names if name is not None}.isdisjoint(name.casefold() for name in ran_by)
+
+
 def progressed(task: Task, payload: dict[str, Any], run_id: str | None, at: str) -> dict[str, Any]:
     """The progress after a report, of the task's own run or of a hop's."""
     facts = {name: value for name, value in payload.items() if name not in ("workLog", "note", "blockers")}

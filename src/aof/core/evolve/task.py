@@ -15,7 +15,7 @@ import msgspec
 from aof._support.hashing import hexdigest
 from aof._support.typed import prepare_type
 from aof.core.evolve import comments, context, file_locks, open_handoffs, questions, work_log, workflow
-from aof.core.evolve.run import begun_lease, checked, named, progressed, run_by
+from aof.core.evolve.run import begun_lease, checked, is_named, named, progressed, run_by
 from aof.core.model.events import Draft, Event, about_handoff
 from aof.core.model.ids import is_tagged
 from aof.core.model.lifecycle import FINISHED, WAITS_FOR_DEPENDENCIES
@@ -179,7 +179,7 @@ def _transitioned(task: Task, event: Event) -> dict[str, Any]:
     if target not in ("backlog", "blocked") and WAITS_FOR_DEPENDENCIES in task.metadata:  # a block leads back there
         changes["metadata"] = {key: value for key, value in task.metadata.items() if key != WAITS_FOR_DEPENDENCIES}
     judged = task.status == "review" and target in ("done", "ready", "in-progress")
-    if judged and task.retry.ran_by and {event.agent or event.actor, event.called_by}.isdisjoint(task.retry.ran_by):
+    if judged and task.retry.ran_by and not is_named(task.retry.ran_by, event.agent or event.actor, event.called_by):
         changes["retry"] = _replace(task.retry, ran_by=())  # who only takes their own work back judges nothing
     if target in FINISHED:
         changes["ended_at"] = _moment(task, event)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from aof._support.typed import prepare_type
-from aof.core.evolve.run import begun_lease, named, progressed, run_by
+from aof.core.evolve.run import begun_lease, is_named, named, progressed, run_by
 from aof.core.model.task import Failure, Task
 from aof.core.model.times import iso, millis
 from aof.core.model.workflow import ENDED, UNOPENED, Feedback, HopState, Past, Workflow, builtins, workflow_of
@@ -116,7 +116,7 @@ def _stepped(hop: HopState, payload: Payload, _run_id: str | None, at: str) -> d
     if status in UNOPENED:
         changes |= {"outcome": None, "ended_at": None, "opened_at": None, "not_before": None, "failures": 0}
         changes |= {"superseded": False}
-        if payload.get("agent") not in hop.ran_by:  # else somebody has only taken their own work back
+        if not is_named(hop.ran_by, payload.get("agent")):  # else somebody has only taken their own work back
             changes["ran_by"] = ()
     return changes | {name: payload[name] for name in ("rejections", "role", "escalated") if name in payload}
 

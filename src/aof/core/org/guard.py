@@ -39,7 +39,7 @@ from aof.core.org.rights import (
     not_allowed,
     owns,
     right_for,
-    sends_back,
+    takes_back,
     tries_again,
     unlisted,
 )
@@ -320,7 +320,7 @@ def beyond_work(task: Task, command: c.OnTask) -> NotAllowed | None:
     A session whose name nobody chose is the user's, often a maintainer's: it judges nothing. Who did the work may take
     it back.
     """
-    judges = right_for(task, command) == "judge" and not (sends_back(command) and did(task, acting(task, command)))
+    judges = right_for(task, command) == "judge" and not takes_back(task, command, acting(task, command))
     if judges and command.vouched is None:
         return NotAllowed(
             f"nobody has said who this session is, so it approves and rejects nothing, {task.id} neither",

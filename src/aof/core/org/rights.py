@@ -217,7 +217,7 @@ def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c
         return mismatch(command.actor, agent)
     if is_person(chart, agent, maintainers):
         return None
-    if right == "judge" and sends_back(command) and did(task, agent):
+    if right == "judge" and takes_back(task, command, agent):
         return None
     kind, reach = kind_of(chart, agent, maintainers), _reach(chart, agent, right, maintainers)
     over = reach == "own" and tries_again(task, command) and did(task, agent)
@@ -296,6 +296,11 @@ def sends_back(command: c.OnTask) -> bool:
         or (isinstance(command, c.Update) and command.status != "done")
         or (isinstance(command, c.Complete) and command.outcome == "needs_review")
     )
+
+
+def takes_back(task: Task, command: c.OnTask, agent: str) -> bool:
+    """Whether the agent only takes back what it did itself; who ran the task before the last verdict did not do it."""
+    return sends_back(command) and agent.casefold() in authors(task, getattr(command, "hop", None))
 
 
 def own_work(records: Records, task: Task, command: c.OnTask) -> OwnWork | None:

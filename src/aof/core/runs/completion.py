@@ -241,13 +241,14 @@ def apply_result(
 ) -> tuple[Draft, ...]:
     """The transitions of a result that is on record already, as recovery and session end need them.
 
-    It goes no further than to `review` while something that the task declares is open.
+    It goes no further than to `review` while something that the task declares is open. Whose run it was is known from
+    the lease: what the worker's file says of that is only a claim.
     """
     open_now = declared.open_points(records, task) if result.outcome == "done" else ()
     if open_now:
         more |= {"open": list(open_now)}
     said = more | ({"notes": result.notes} if result.notes else {})
-    by = (result.agent_id, result.run_id)
+    by = (result.agent_id if task.lease is None else task.lease.agent, result.run_id)
     return _applied(task, result.outcome, by, result.blockers or (), now, reason=reason, said=said)
 
 
