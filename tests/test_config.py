@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.config import Settings, default_text, load_settings
+from aof.config import Settings, default_text, load_settings, with_solo
 from aof.core.errors.base import InvalidInput
 
 WRITTEN = """
@@ -99,3 +99,9 @@ def test_an_identity_that_there_is_not_is_named(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput) as refused:
             _load(tmp_path, text)
         assert text.split('"')[1] in refused.value.message
+
+
+def test_self_review_is_allowed_where_the_settings_mention_it() -> None:
+    assert with_solo(default_text("ada")) == default_text("ada", solo=True)
+    assert (with_solo("schemaVersion = 1\n") or "").startswith("selfReview = true")
+    assert with_solo("selfReview = false\n") is None

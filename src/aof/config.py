@@ -305,7 +305,9 @@ def default_text(maintainer: str, project: str = "", *, shared: bool = False, so
 
 def with_solo(text: str) -> str | None:
     """The settings with self-review allowed; None where they say something of it already."""
-    return None if any(line.lstrip().startswith("selfReview") for line in text.splitlines()) else f"{_SOLO}\n{text}"
+    if any(line.lstrip().startswith("selfReview") for line in text.splitlines()):
+        return None
+    return text.replace(f"# {_SOLO}", _SOLO, 1) if f"\n# {_SOLO}\n" in text else f"{_SOLO}\n{text}"
 
 
 def load_settings(root: str) -> Settings:

@@ -164,6 +164,26 @@ def test_settings_that_cannot_be_used_are_the_datas_fault_and_not_the_callers(fo
     assert aof("doctor", "--json", cwd=folder).data["problems"][0]["code"] == "settings_unusable"
 
 
+# --- the task
+
+
+def test_a_verb_that_does_not_fit_the_status_says_what_it_is_for(folder: Path) -> None:
+    rejected = aof("reject", "001", "--reason", "no tests", cwd=folder)  # --reason is how others call --blocker
+    said_well(rejected, 1, "is ready; only a task in review can be rejected", "aof show")
+    assert aof("claim", "001", "--agent", "ada", cwd=folder).code == 0
+    unblocked = aof("unblock", "001", cwd=folder)
+    said_well(unblocked, 1, "is in-progress; only a blocked task can be unblocked", "aof show")
+
+
+def test_a_status_reads_as_english_where_it_stands_in_a_sentence(folder: Path) -> None:
+    assert aof("create", "second", "--dep", "001", cwd=folder).code == 0
+    assert aof("complete", "001", "--agent", "ada", cwd=folder).code == 0
+    said_well(aof("claim", "001", "--agent", "bob", cwd=folder), 1, "-001 is in review", "aof approve")
+    said_well(aof("claim", "002", "--agent", "bob", cwd=folder), 1, "-001, which is in review")
+    said_well(aof("progress", "001", "--text", "x", "--agent", "bob", cwd=folder), 4, "is in review: nobody is running")
+    assert "is in review" in aof("ready", "--explain", cwd=folder).out
+
+
 # --- the words
 
 
@@ -175,6 +195,7 @@ def test_settings_that_cannot_be_used_are_the_datas_fault_and_not_the_callers(fo
         (("claim", "--agnet", "ada"), 2, "did you mean '--agent'?"),
         (("create", "x", "--descripton", "y"), 2, "did you mean '--brief'?"),
         (("create", "-p", "high"), 2, "--priority"),
+        (("create", "x", "--status", "backlog"), 2, "aof create --help"),
         (("create", "two", "words"), 2, "quotes"),
         (("claim", "001", "--agent"), 2, "needs a value"),
         (("claim", "001", "--agent", "--actor"), 2, "--agent needs a value"),

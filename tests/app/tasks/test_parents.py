@@ -223,6 +223,14 @@ def test_the_next_worker_is_primed_with_what_came_of_the_children(room: Room, fa
     assert "12 cases pass ## not a heading" in told
 
 
+def test_a_child_is_not_told_to_be_ended_by_whom_it_was_meant_for(room: Room, fabric: Fabric, aof: Aof) -> None:
+    parent = room.task()
+    child = fabric.create("Test it", agent="qa", parent_id=parent).task_id
+    fabric.claim(parent, agent="lead")
+    fabric.cancel(child, actor="mia", reason="not needed")
+    assert f"{child} (Test it; qa) is cancelled: not needed" in aof("prime", "--agent", "lead").data["text"]
+
+
 def test_the_terminal_says_for_which_children_it_waits(
     room: Room, fabric: Fabric, capsys: pytest.CaptureFixture[str]
 ) -> None:

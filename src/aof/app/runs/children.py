@@ -28,9 +28,9 @@ class Child(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     summary: str | None = None
 
     def __str__(self) -> str:
-        by = f" by {self.agent}" if self.agent else ""
+        whose = f"; {self.agent}" if self.agent else ""  # who is to do it did neither cancel nor block it
         told = f": {self.summary}" if self.summary else ""
-        return f"{self.task_id} ({self.title}) is {self.status}{by}{told}"
+        return f"{self.task_id} ({self.title}{whose}) is {self.status}{told}"
 
 
 def children_of(store: Store, task_id: str) -> tuple[Child, ...]:

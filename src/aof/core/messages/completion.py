@@ -153,7 +153,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         return others and did(task, self.actor)
 
     def _ended(self, task: Task) -> StaleLease:
-        what = f"{task.id} is {task.status}: nobody is running it, so there is no run to report on"
+        what = f"{task.id} is {graph.stands(task)}: nobody is running it, so there is no run to report on"
         return StaleLease(what, *graph.way_on(task, self.actor), status=task.status)
 
     def _repeats(self, earlier: RunResult, agent: str) -> bool:

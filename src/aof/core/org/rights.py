@@ -318,7 +318,7 @@ def own_work(records: Records, task: Task, command: c.OnTask) -> OwnWork | None:
     return OwnWork(
         f"{agent} has worked on {task.id} and cannot approve it",
         "let another agent approve it, or a maintainer at the command line under a name of their own; "
-        "who works alone sets 'selfReview = true' in aof.toml",
+        "who works alone allows it with 'aof init --solo' (selfReview in aof.toml); see what was done",
         Call("show", {"task_id": task.id}),
         agent=agent,
     )

@@ -118,7 +118,7 @@ def _reported_again(records: Records, task: Task, command: Complete, outcome: st
 
 def _ended(task: Task, command: Complete) -> StaleLease:
     return StaleLease(
-        f"{task.id} is {task.status}, and {command.acting} runs it no longer",
+        f"{task.id} is {graph.stands(task)}, and {command.acting} runs it no longer",
         "stop this work",
         Call("show", {"task_id": task.id}),
         status=task.status,

@@ -60,7 +60,7 @@ def authorize(task: Task, command: OnTask) -> str | AofError:
     if command.run is not None and (lease is None or lease.run_id != command.run):
         return stale(task, command.run)
     if lease is None:
-        what = f"{task.id} is {task.status}: nobody is running it"
+        what = f"{task.id} is {graph.stands(task)}: nobody is running it"
         return StaleLease(what, *graph.way_on(task, command.acting), status=task.status)
     refusal = _not_recognised(task, lease, command) if command.run is None else None
     if refusal := refusal or unproven(task, lease, command):
@@ -103,7 +103,7 @@ def stale(task: Task, run: str) -> StaleLease:
     """The refusal for a run that was replaced, ended or cancelled."""
     lease = task.lease
     if lease is None:
-        why = f"it is {task.status}"
+        why = f"it is {graph.stands(task)}"
     elif lease.run_id == run:
         why = "it is being cancelled"
     else:

@@ -65,7 +65,7 @@ def send_back(records: Records, task: Task, by: str, blockers: tuple[str, ...], 
             Call("reject", {"task_id": task.id, "blockers": ["…"]}),
         )
     if task.status != "review":
-        return no_edge(task, "ready", "only a task in review can be rejected")
+        return no_edge(task, "ready", "see how it stands", only="only a task in review can be rejected")
     said = "; ".join(blockers)
     more: dict[str, Any] = {"blockers": list(blockers), "workLog": f"{by} rejected: {said}"}
     return graph.being_cancelled(task) or Decision(

@@ -87,7 +87,7 @@ def is_draft(task: Task) -> bool:
 def _not_in_ready(task: Task) -> NotReady | None:
     if task.status == "ready" and not task.archived and not is_draft(task):
         return None
-    now = "archived" if task.archived else "a draft" if is_draft(task) else task.status
+    now = "archived" if task.archived else "a draft" if is_draft(task) else stands(task)
     why = f": {task.blocked.reason}" if task.blocked else ""
     return NotReady(f"{task.id} is {now}{why}", *way_on(task), status=task.status)
 
@@ -121,7 +121,12 @@ def held_by_dependency(records: Records, task: Task) -> NotReady | None:
 
 def _standing(blocker: Task | None) -> str:
     """How a dependency stands; `queued`, for only what can be claimed at once is called ready."""
-    return "missing" if blocker is None else "queued" if blocker.status == "ready" else blocker.status
+    return "missing" if blocker is None else "queued" if blocker.status == "ready" else stands(blocker)
+
+
+def stands(task: Task) -> str:
+    """The status as it reads after `is`."""
+    return {"review": "in review", "backlog": "in the backlog"}.get(task.status, task.status)
 
 
 def _held_by_time(task: Task, now: int) -> NotReady | None:

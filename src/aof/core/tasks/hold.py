@@ -54,7 +54,7 @@ def unblock(records: Records, command: Unblock, now: int) -> Verdict:
     if task.status == "ready":
         return Decision()
     if task.status != "blocked":
-        return no_edge(task, "ready", f"only a blocked task can be unblocked, and this one is {task.status}")
+        return no_edge(task, "ready", "see how it stands", only="only a blocked task can be unblocked")
     target = "backlog" if task.metadata.get("draft") else "ready"
     return Decision(drafts=dependencies.back(records, task, target, now, reason=f"unblocked by {command.acting}"))
 

@@ -55,11 +55,13 @@ def _why(  # noqa: PLR0917 - the facts that `blocked` holds
     return {"reason": reason, "blocked": blocked}
 
 
-def no_edge(task: Task, target: str, hint: str = "", call: Call | None = None) -> InvalidTransition:
-    """The refusal that names both statuses and lists where the task may go."""
+def no_edge(task: Task, target: str, hint: str = "", call: Call | None = None, *, only: str = "") -> InvalidTransition:
+    """The refusal that names both statuses and lists where the task may go, or says what `only` the verb is for."""
     allowed = ", ".join(TRANSITIONS[task.status]) or "nowhere but by retry"
     return InvalidTransition(
-        f"{task.id} is {task.status} and cannot go to {target}; from {task.status} it may go to: {allowed}",
+        f"{task.id} is {task.status}; {only}"
+        if only
+        else f"{task.id} is {task.status} and cannot go to {target}; from {task.status} it may go to: {allowed}",
         hint or "choose one of these, or retry a finished task",
         call or Call("show", {"task_id": task.id}),
         status=task.status,

@@ -32,7 +32,9 @@ def held(task: Task, workflow: Workflow, command: c.OnTask) -> HopState | AofErr
     if len(kept) == 1 and command.agent in (None, kept[0].agent):
         return _shown(task, kept[0], command) if task.cancel is None else stale(task, str(kept[0].run_id))
     if not running:
-        return StaleLease(f"{task.id} is {task.status}: nobody is running it", *graph.way_on(task, command.acting))
+        return StaleLease(
+            f"{task.id} is {graph.stands(task)}: nobody is running it", *graph.way_on(task, command.acting)
+        )
     if not mine:
         holders = ", ".join(f"{hop.agent} ({hop.id})" for hop in running)
         return NotLeaseHolder(

@@ -150,7 +150,7 @@ def recover(context: Context, _values: dict[str, Any]) -> Answer:
         for one in recovered:
             screen.line(f"{one.task_id}  {screen.paint(one.status, one.status)}  {one.reason}")
         if not recovered:
-            screen.line("no lease has ended")
+            screen.line("no lease has ended; who holds what, and for how long yet: aof agents")
 
     return Answer({"recovered": recovered}, text)
 

@@ -56,6 +56,8 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
     def text(screen: Screen) -> None:
         if http is None:
             screen.line(f"{root} {('would be created' if dry else 'created') if made else 'already exists'}")
+            if values.get("solo", False):
+                screen.line(f"who ran a task {'could' if dry else 'may'} approve it: selfReview = true in aof.toml")
         _list(screen, changes, dry=dry)
         for step in steps:
             screen.line(f"next: {step}")

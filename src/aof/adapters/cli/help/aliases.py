@@ -101,6 +101,7 @@ OPTIONS = {
     "--owner": ("--agent",),
     "--pr": ("--priority",),
     "--query": ("--search",),
+    "--reason": ("--blocker", "--message"),
     "--run-id": ("--run",),
     "--state": ("--status",),
     "--tags": ("--tag",),

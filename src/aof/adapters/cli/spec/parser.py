@@ -205,4 +205,4 @@ def _see(verb: Verb | None) -> str:
 def _nearest(word: str, known: list[str]) -> str | None:
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(word, known, n=1, cutoff=0.6)), None)
+    return next(iter(get_close_matches(word, known, n=1, cutoff=0.65)), None)

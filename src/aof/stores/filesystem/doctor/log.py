@@ -147,7 +147,8 @@ def _lost(case: Case) -> str | None:
     if known is not None and not store.reader.has_seen(known.position):
         return f"the log lacks event {known.position.seq}, which was durable"
     if (last := rewritten_log.cut(store)) is not None:
-        return f"the log lacks event {last.seq}, which was acknowledged: its end was cut"
+        gone = "its end was cut" if store.reader.newest() else "it is empty; the files in events/ are gone"
+        return f"the log lacks event {last.seq}, which was acknowledged: {gone}"
     if not store.reader.newest():
         try:
             store.refuse_lost_log()
