@@ -126,6 +126,19 @@ def test_a_status_line_that_leaves_review_waits(desk: BoundDesk, status: str) ->
     assert desk.fabric.get(task_id).status == "review"
 
 
+@pytest.mark.parametrize("status", ["blocked", "ready", "cancelled", "deadletter"])
+def test_a_status_line_that_ends_a_run_waits(desk: BoundDesk, status: str) -> None:
+    task_id = desk.create()
+    desk.fabric.as_actor("ada").claim(task_id, agent="ada")
+    desk.change(task_id, 'status: "in-progress"', f'status: "{status}"')
+    problem = desk.fabric.show(task_id)["problem"]
+    assert (problem["code"], desk.fabric.get(task_id).status) == ("edit_waits", "in-progress")
+    assert "ends the run of ada" in problem["message"]
+    assert [one.path for one in desk.fabric.sync().waiting] == [task_id]
+    desk.fabric.sync(accept=task_id)
+    assert desk.fabric.get(task_id).status == status
+
+
 def test_any_other_edit_is_imported_as_ever(desk: BoundDesk) -> None:
     task_id, free = desk.reviewed(), desk.create()
     desk.change(task_id, '"Write it"', '"By hand"')

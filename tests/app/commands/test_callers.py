@@ -183,6 +183,25 @@ def test_a_name_that_nobody_chose_acts_for_no_one_else_even_if_it_is_a_maintaine
     assert ask(fabric, nameless, "create", title="Own").task_id
 
 
+@pytest.mark.parametrize(("policy", "chart"), [(None, True), (STRICT, True), (STRICT, False)])
+def test_a_name_that_nobody_chose_changes_no_gate_of_what_the_maintainer_of_that_name_made(
+    policy: Policy | None,
+    chart: bool,  # noqa: FBT001
+) -> None:
+    fabric = fabric_with(policy, chart=chart)
+    nameless = Caller("own", session="own", default=True)
+    task_id, running = fabric.create("Work").task_id, fabric.create("Running").task_id
+    fabric.claim(running, agent="ada")
+    for change in ({"metadata": {"reviewRequired": False}}, {"owner": "own"}, {"routing": {"agent": "ada"}}):
+        assert code(fabric, nameless, "edit", taskId=task_id, **change) == "not_allowed"
+    assert code(fabric, nameless, "create", title="Child", parentId=running) == "not_allowed"
+    if chart:
+        assert code(fabric, nameless, "cancel", taskId=running) == "not_allowed"
+    run = ask(fabric, nameless, "claim", taskId=task_id).run_id
+    assert ask(fabric, nameless, "complete", taskId=task_id, run=run, summary="Built.").status == "review"
+    assert ask(fabric, session("own"), "edit", taskId=running, owner="lea").updated_fields
+
+
 def test_with_strict_identity_nobody_judges_in_a_hop_what_it_did_in_the_one_before() -> None:
     fabric = fabric_with(STRICT, chart=False)
     task_id = fabric.create("Gated", workflow="review").task_id
@@ -254,6 +273,16 @@ def test_a_creator_that_does_not_run_the_task_and_a_lead_change_what_its_gates_r
         task_id = fabric.create("Work", actor="bob", metadata={"delegationDepth": 1}).task_id
         fabric.claim(task_id, agent="ada")
         assert ask(fabric, session(name), "edit", taskId=task_id, **change).updated_fields
+
+
+@pytest.mark.parametrize("workflow", [None, "review"])
+def test_who_claimed_a_task_for_an_agent_does_not_change_what_its_gates_read(workflow: str | None) -> None:
+    fabric = fabric_with()
+    task_id = ask(fabric, session("orc"), "create", title="Work", workflow=workflow).task_id
+    ask(fabric, session("orc"), "claim", taskId=task_id, agent="ada")
+    assert code(fabric, session("orc"), "edit", taskId=task_id, metadata={"reviewRequired": False}) == "own_work"
+    assert code(fabric, session("orc"), "edit", taskId=task_id, resource="gpu") == "not_allowed"
+    assert ask(fabric, session("lea"), "edit", taskId=task_id, resource="gpu").updated_fields
 
 
 def test_an_edit_that_changes_no_gate_is_not_refused_for_naming_one() -> None:

@@ -57,7 +57,8 @@ _KEPT = WorklogPolicy()
 class Policy:
     """What is in force.
 
-    `has_maintainers` says that there are any, whether or not this caller may be one. `self_review` lets whoever ran the
+    `has_maintainers` says that there are any, whether or not this caller may be one. `only_said` are maintainers' names
+    that this caller has only said: what they made is not its own. `self_review` lets whoever ran the
     work approve it. `review_required` lists the tags whose tasks only a maintainer takes out of review; True stands for
     every task.
     """
@@ -85,6 +86,7 @@ class Policy:
         gates: tuple[Gate, ...] = (),
         worklog: WorklogPolicy = _KEPT,
         has_maintainers: bool = False,
+        only_said: tuple[str, ...] = (),
     ) -> None:
         self.lease_ttl_ms = lease_ttl_ms
         self.kept_ttl_ms = kept_ttl_ms
@@ -106,6 +108,7 @@ class Policy:
         self.gates = gates
         self.worklog = worklog
         self.has_maintainers = has_maintainers or bool(maintainers)
+        self.only_said = only_said
 
     @property
     def binds(self) -> bool:
@@ -114,7 +117,8 @@ class Policy:
 
     def without(self, names: Collection[str | None]) -> Policy:
         """The same policy for a caller that has only said that it is one of these: no maintainer's name is its own."""
-        return self.but(maintainers=tuple(name for name in self.maintainers if name not in names))
+        said = tuple(name for name in self.maintainers if name in names)
+        return self.but(maintainers=tuple(name for name in self.maintainers if name not in said), only_said=said)
 
     def but(self, **changes: Any) -> Policy:
         """The same policy with something changed."""

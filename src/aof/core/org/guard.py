@@ -44,7 +44,7 @@ from aof.core.org.rights import (
     unlisted,
 )
 from aof.core.org.routing import refusal, work_of
-from aof.core.tasks.authorship import did
+from aof.core.tasks.authorship import took_part
 from aof.core.tasks.edit import changed
 from aof.core.tasks.manual_edit import theirs
 from aof.core.validation.findings import suggestion
@@ -174,6 +174,9 @@ def waiting_edit(records: Records, command: c.ImportEdit) -> EditWaits | None:
         return None
     leaves = task.status == "review" and command.status not in (None, "review")
     does = [f"takes it out of review into {command.status}"] if leaves else []
+    holders = [lease.agent for lease in leases(task)] if command.status not in (None, task.status) else []
+    if holders:
+        does.append(f"ends the run of {', '.join(holders)}")
     if fields := gated_changes(records.policy, task, theirs(command.changes)):
         does.append(f"changes what its gates read: {', '.join(fields)}")
     if not does:
@@ -182,7 +185,7 @@ def waiting_edit(records: Records, command: c.ImportEdit) -> EditWaits | None:
         f"an edit by hand of {task.id} waits for a maintainer: it {' and '.join(does)}",
         f"'aof sync --accept {task.id}' imports it, and 'aof sync --refuse {task.id}' puts it aside",
         task_id=task.id,
-        fields=[*fields, *["status"] * leaves],
+        fields=[*fields, *["status"] * (leaves or bool(holders))],
     )
 
 
@@ -192,7 +195,7 @@ def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | 
     agent = acting(task, command)
     if isinstance(command, c.Edit):
         fields = gated_changes(policy, task, changed(task, command.changes)) if policy.binds else ()
-        return _refused(records, task, agent, fields) if fields else None
+        return _refused(records, task, command, fields) if fields else None
     return _interrupts(policy, task, command, agent) if policy.binds else None
 
 
@@ -216,9 +219,9 @@ def _interrupts(policy: Policy, task: Task, command: c.OnTask, agent: str) -> No
     )
 
 
-def _refused(records: Records, task: Task, agent: str, fields: tuple[str, ...]) -> AofError | None:
-    policy = records.policy
-    chart, runs = policy.org, did(task, agent)
+def _refused(records: Records, task: Task, command: c.Edit, fields: tuple[str, ...]) -> AofError | None:
+    policy, agent = records.policy, acting(task, command)
+    chart, runs = policy.org, took_part(task, (agent, command.actor, command.session))
     if is_person(chart, agent, policy.maintainers):
         return None
     if runs and "reviewRequired" in fields:
@@ -231,7 +234,7 @@ def _refused(records: Records, task: Task, agent: str, fields: tuple[str, ...]) 
     if agent in policy.maintainers:
         return None
     lead = chart is not None and kind_of(chart, agent, policy.maintainers) == "lead"
-    if not runs and (lead or task.created_by == agent):
+    if not runs and (lead or (task.created_by == agent and agent not in policy.only_said)):
         return None
     why = f"{agent} runs {task.id} or has run it" if runs else f"{task.id} is not {agent}'s"
     return NotAllowed(
@@ -299,7 +302,9 @@ def foreign_parent(records: Records, command: c.OnTask, parent_id: Any) -> NotAl
     if (task is not None and task.parent_id == parent.id) or not (policy.binds or leases(parent)):
         return None
     names = {command.acting, command.actor, command.session or command.actor}
-    if any(owns(parent, name) or name in policy.maintainers or _leads(policy, name) for name in names):
+    if any(
+        owns(parent, name, policy.only_said) or name in policy.maintainers or _leads(policy, name) for name in names
+    ):
         return None
     holders = ", ".join(lease.agent for lease in leases(parent)) or parent.owner or parent.created_by
     return NotAllowed(

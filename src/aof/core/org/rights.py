@@ -221,7 +221,7 @@ def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c
         return None
     kind, reach = kind_of(chart, agent, maintainers), _reach(chart, agent, right, maintainers)
     over = reach == "own" and tries_again(task, command) and did(task, agent)
-    if reach == "any" or (reach == "own" and owns(task, agent) and not over):
+    if reach == "any" or (reach == "own" and owns(task, agent, records.policy.only_said) and not over):
         return None
     return _refused(task, agent, kind, right)
 
@@ -263,10 +263,15 @@ def _right_for_update(task: Task, command: c.Update) -> Right:
     return "steer" if moves or command.body is not None or command.note is not None else "run"
 
 
-def owns(task: Task, agent: str) -> bool:
-    """Whether the task is the agent's: it holds, made or owns it, is to do it, or was at it when it got blocked."""
+def owns(task: Task, agent: str, only_said: tuple[str, ...] = ()) -> bool:
+    """Whether the task is the agent's: it holds, made or owns it, is to do it, or was at it when it got blocked.
+
+    Who has `only_said` a maintainer's name has what it runs itself, and nothing that the maintainer made or owns.
+    """
     holders = tuple(lease.agent for lease in leases(task))
     stuck = task.status == "blocked" and agent in task.retry.agents
+    if agent in only_said:
+        return stuck or agent in holders
     return stuck or agent in (*(holders or (task.routing.agent,)), task.created_by, task.owner)
 
 

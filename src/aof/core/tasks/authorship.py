@@ -22,6 +22,13 @@ def did(task: Task, agent: str) -> bool:
     return agent.casefold() in folded((*task.retry.agents, *(lease.agent for lease in leases(task))))
 
 
+def took_part(task: Task, names: Iterable[str | None]) -> bool:
+    """Whether one of the names has ever run the task, or was the caller behind a run of the work that it holds now."""
+    hops = workflow_of(task).hops if task.gated else ()
+    known = folded((*task.retry.agents, *task.retry.ran_by, *(lease.agent for lease in leases(task))))
+    return not (known | of_hops(hops)).isdisjoint(folded(names))
+
+
 def folded(names: Iterable[str | None]) -> frozenset[str]:
     """The names, told apart without regard to upper and lower case."""
     return frozenset(name.casefold() for name in names if name is not None)
