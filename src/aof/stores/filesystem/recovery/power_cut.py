@@ -53,7 +53,8 @@ class Recovery:
         if not self._log.durable:  # files may be ahead of the log, so all of them are looked at
             since = Position()
         touched = {event.task_id for _, lines in self._reader.commits(since) for _, event in lines if event.task_id}
-        self._log.restate(floor=self.highest_rev())
+        floor = self.highest_rev()
+        self._log.restate(floor=floor if self._log.durable else max(floor, 1))  # then an empty log has lost nothing more
         self._log.flush_all()
         ahead = {task_id for task_id, rev in self.revs() if rev > self._log.seq}
         if not self._log.durable:
