@@ -54,7 +54,9 @@ class Recovery:
             since = Position()
         touched = {event.task_id for _, lines in self._reader.commits(since) for _, event in lines if event.task_id}
         floor = self.highest_rev()
-        self._log.restate(floor=floor if self._log.durable else max(floor, 1))  # then an empty log has lost nothing more
+        if not self._log.durable:  # it may have lost every event, and begins again all the same
+            floor = max(floor, 1)
+        self._log.restate(floor=floor)
         self._log.flush_all()
         ahead = {task_id for task_id, rev in self.revs() if rev > self._log.seq}
         if not self._log.durable:
