@@ -53,7 +53,10 @@ class Recovery:
         if not self._log.durable:  # files may be ahead of the log, so all of them are looked at
             since = Position()
         touched = {event.task_id for _, lines in self._reader.commits(since) for _, event in lines if event.task_id}
-        self._log.restate(floor=self.highest_rev())
+        floor = self.highest_rev()
+        if not self._log.durable:  # it may have lost every event, and begins again all the same
+            floor = max(floor, 1)
+        self._log.restate(floor=floor)
         self._log.flush_all()
         ahead = {task_id for task_id, rev in self.revs() if rev > self._log.seq}
         if not self._log.durable:
