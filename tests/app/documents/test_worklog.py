@@ -100,8 +100,7 @@ def test_claims_and_completions_write_one_line_each_and_only_the_worker_says_so(
     fabric.claim("002", agent="bob")
     for old, new in (("in-progress", "review"), ("review", "done")):
         (room.root / f"tasks/{old}/TASK-2026-03-02-002.md").rename(room.root / f"tasks/{new}/TASK-2026-03-02-002.md")
-        fabric.sync()
-    fabric.sync(accept="002")
+        fabric.sync(accept="002")
     (found,) = fabric.worklog_check().problems
     assert (found["code"], "TASK-2026-03-02-002" in found["detail"]) == ("no_handoff", True)
 

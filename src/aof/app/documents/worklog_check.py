@@ -26,7 +26,7 @@ from aof.ports.store import Scope
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.app.commands.context import Environment
-    from aof.core.model.events import Event
+    from aof.core.model.events import Draft, Event
 
 _MAILBOX = ("MAILBOX.md", "MAILBOX_ARCHIVE.md")
 
@@ -69,17 +69,24 @@ def _answered(environment: Environment) -> dict[str, set[str]]:
 
 def restore(environment: Environment) -> None:
     """Put back entries that were deleted, as the log has them, and move edits by hand to the log."""
-    found = reading.texts(environment, NAME, PATH, ARCHIVE, EDITS)
-    entries = (*parse(found[ARCHIVE]).entries, *parse(found[PATH]).entries)
-    types = projection.WorklogFile(environment.policy).types
-    events = (event for event in environment.store.events() if event.type.startswith(types))
-    lost = restoration.lost_entries(entries, events, _said(environment))
-    if (draft := restoration.draft(lost, (edit for _, edit in edits.kept(found[EDITS])))) is None:
+    if _restored(environment, reading.foreseen(environment, NAME, PATH, ARCHIVE, EDITS)) is None:
+        return  # nothing is written where nothing is to be put back
+    draft = _restored(environment, reading.texts(environment, NAME, PATH, ARCHIVE, EDITS))
+    if draft is None:
         return
     names, policy = frozenset({lock_of(NAME)}), reading.policy_of(environment)
     with environment.store.unit(Scope(names=names)) as unit:
         unit.commit((draft,), actor=OURSELVES, agent=None, now=environment.clock.now())
         unit_of_work.follow(unit, names, policy)
+
+
+def _restored(environment: Environment, found: dict[str, str]) -> Draft | None:
+    """The event that puts back what the documents lack; None where they lack nothing."""
+    entries = (*parse(found[ARCHIVE]).entries, *parse(found[PATH]).entries)
+    types = projection.WorklogFile(environment.policy).types
+    events = (event for event in environment.store.events() if event.type.startswith(types))
+    lost = restoration.lost_entries(entries, events, _said(environment))
+    return restoration.draft(lost, (edit for _, edit in edits.kept(found[EDITS])))
 
 
 def _of_parts(environment: Environment, known: Worklog, archived: Worklog) -> Iterator[Finding]:
