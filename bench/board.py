@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import importlib.util
+import re
 import shutil
 import threading
 import time
@@ -98,18 +99,18 @@ def _served(servers: list[Server], amount: Amount, say: Callable[[str], object])
 
 def _cpu_per_request(server: Server, path: str, requests: int) -> float:
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=_BOUND)) as connection:
-        cookie = _cookie(connection, server)
+        session = _session(connection, server)
         before = cpu.used(server.pid)
         for _ in range(requests):
-            connection.request("GET", path, headers={"Cookie": cookie, "AOF-Part": "view"})
+            connection.request("GET", path, headers=session | {"AOF-Part": "view"})
             answer = connection.getresponse()
             if answer.status != http.client.OK or not answer.read():
                 raise RuntimeError(f"{path} was refused: {answer.status}")
         return (cpu.used(server.pid) - before) / requests
 
 
-def _cookie(connection: http.client.HTTPConnection, server: Server) -> str:
-    """A session, as the form gives one to whoever has a token."""
+def _session(connection: http.client.HTTPConnection, server: Server) -> dict[str, str]:
+    """Both halves of a session, as the form gives them to whoever has a token."""
     headers = {
         "Content-Type": "application/x-www-form-urlencoded",
         "Origin": f"http://127.0.0.1:{server.port}",
@@ -117,11 +118,11 @@ def _cookie(connection: http.client.HTTPConnection, server: Server) -> str:
     }
     connection.request("POST", "/board/login", urlencode({"token": server.tokens[0]}), headers)
     answer = connection.getresponse()
-    answer.read()
+    half = re.search(r'data-half="([^"]+)"', answer.read().decode())
     given = SimpleCookie(answer.headers.get("Set-Cookie", ""))
-    if not given:
+    if not given or half is None:
         raise RuntimeError(f"the token was refused: {answer.status}")
-    return "; ".join(f"{name}={one.value}" for name, one in given.items())
+    return {"Cookie": "; ".join(f"{name}={one.value}" for name, one in given.items()), "AOF-Page": half[1]}
 
 
 def _browser() -> str | None:

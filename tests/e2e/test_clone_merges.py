@@ -108,7 +108,7 @@ def test_work_logs_and_comments_of_both_clones_are_there(pair: tuple[Clone, Clon
     first, second = pair
     for clone in pair:
         clone.aof("comment", "001", f"a word from {clone.name}")
-        clone.aof("worklog", "now", "--agent", f"agent-{clone.name}", f"busy in {clone.name}")
+        clone.aof("worklog", "now", f"busy in {clone.name}")
         clone.aof(
             "mail", "send", "--from", f"agent-{clone.name}", "--to", "all", "--subject", f"hello from {clone.name}"
         )

@@ -171,7 +171,7 @@ def test_the_demo_gives_known_names_only_each_from_an_event_of_its_own(tmp_path:
     shutil.copy(examples / "org-chart.yaml", root / "org/org-chart.yaml")
     (root / "aof.toml").write_text(demo.SETTINGS, encoding="utf-8")
     with open_fabric(root, actor="maintainer") as fabric:
-        demo.plan(fabric)
+        demo.create(fabric)
         demo.aof_command(str(root), "trust", "--yes")
         demo.aof_command(str(root), "up", "--once")
         native = {event.seq: event for event in fabric.events()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -41,8 +42,15 @@ def _contents(root: Path) -> dict[str, bytes]:
 
 
 def _opened(url: str) -> str:
+    return _signed_in(url)["Cookie"]
+
+
+def _signed_in(url: str) -> dict[str, str]:
+    """Both halves of the session that a link gives."""
     with urlopen(url, timeout=BOUND) as answer:
-        return str(answer.headers["set-cookie"])
+        half = re.search(r'data-half="([^"]+)"', answer.read().decode())
+        assert half is not None
+        return {"Cookie": str(answer.headers["set-cookie"]).partition(";")[0], "AOF-Page": half[1]}
 
 
 def test_the_link_leads_to_the_service_that_runs(root: Path) -> None:
@@ -88,10 +96,9 @@ def test_opening_the_board_changes_nothing(root: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()) as it:
         try:
             assert it.stdout is not None
-            cookie = _opened(it.stdout.readline().strip()).partition(";")[0]
-            with urlopen(
-                Request(f"{page.served_at(str(root))}/board/tasks", headers={"Cookie": cookie}), timeout=BOUND
-            ) as shown:
+            session = _signed_in(it.stdout.readline().strip())
+            request = Request(f"{page.served_at(str(root))}/board/tasks", headers=session)
+            with urlopen(request, timeout=BOUND) as shown:
                 assert "Kept for later" in shown.read().decode()
             it.send_signal(signal.SIGTERM)
             _, said = it.communicate(timeout=BOUND)

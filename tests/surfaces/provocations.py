@@ -382,14 +382,15 @@ NOT_BY_A_CALL: dict[str, str] = {
             "log_poisoned", "no_data_directory", "read_only", "settings_unusable", "storage_failed", "unmerged_paths",
             "merge_pending", "unmergeable_history", "lane_refused", "log_rewritten",
             "unsupported_filesystem", "unsupported_version", "another_task", "id_taken", "jobs_unreadable",
-            "unreadable_message", "invalid_run_result", "runner_failed", "unusable_org_chart",
+            "unreadable_message", "edit_waits", "nothing_waits", "invalid_run_result", "runner_failed",
+            "unusable_org_chart",
         ),
         _MACHINE,
     ),
     **dict.fromkeys(
         (
             "agent_inactive", "approval_required", "budget_exceeded", "capability_mismatch", "escalation_depth",
-            "no_return_expected", "no_route", "stale_handoff",
+            "no_return_expected", "no_route", "review_required", "stale_handoff",
         ),
         _CHART,
     ),

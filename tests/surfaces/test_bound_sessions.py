@@ -44,7 +44,7 @@ def test_a_session_that_nobody_named_is_whoever_it_first_says_it_is(fabric: Fabr
         assert _code(mcp.ask("complete", task_id=first)) == "yes"
         for operation, given in (("approve", {"actor": "rev"}), ("complete", {"actor": "pm"}), ("approve", {})):
             answer = mcp.ask(operation, task_id=first, **given)
-            assert _code(answer) == ("actor_mismatch" if given else "own_work")
+            assert _code(answer) == ("actor_mismatch" if given else "not_allowed")
         assert _code(mcp.ask("claim", task_id=second, agent="bob")) == "actor_mismatch"
     completed = next(event for event in fabric.events(task_id=first) if event.type == "task.completed")
     assert (completed.actor, completed.called_by) == ("ada", None)

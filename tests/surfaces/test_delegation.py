@@ -22,9 +22,13 @@ def test_a_parent_waits_for_its_children_and_its_next_run_sees_their_results(doo
         return answer
 
     parent = door.elsewhere.create("Token refresh", review=False).task_id
-    run = asked("claim", task_id=parent, agent="lead")["runId"]
+    run = asked("claim", task_id=parent, agent="tester")["runId"]
     made = {
-        str(asked("create", title="Test it", brief="x", parent_id=parent, key=f"tests of {parent}")["taskId"])
+        str(
+            asked("create", title="Test it", brief="x", parent_id=parent, key=f"tests of {parent}", actor="lead")[
+                "taskId"
+            ]
+        )
         for _ in range(2)
     }
     assert len(made) == 1, "a retried agent finds the task that it made"
@@ -32,7 +36,7 @@ def test_a_parent_waits_for_its_children_and_its_next_run_sees_their_results(doo
 
     released = asked("release", task_id=parent, run=run, wait_for_children=True)
     assert (released["status"], list(released["waitsFor"])) == ("ready", [child])
-    refused = door.ask("claim", task_id=parent, agent="lead")
+    refused = door.ask("claim", task_id=parent, agent="tester")
     assert isinstance(refused, Refusal)
     assert (refused.code, child in refused.message) == ("not_ready", True)
     held = asked("ready", explain=True)["notReady"]
@@ -40,7 +44,7 @@ def test_a_parent_waits_for_its_children_and_its_next_run_sees_their_results(doo
 
     door.elsewhere.complete(child, summary="12 cases pass", agent="qa")
     door.elsewhere.approve(child)
-    again = asked("claim", task_id=parent, agent="lead")
+    again = asked("claim", task_id=parent, agent="tester")
     (told,) = asked("show", task_id=parent)["children"]["tasks"]
     assert (told["taskId"], told["status"], told["agent"], told["summary"]) == (child, "done", "qa", "12 cases pass")
     assert asked("complete", task_id=parent, run=again["runId"], summary="it works")["status"] == "done"

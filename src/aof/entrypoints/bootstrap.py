@@ -354,7 +354,7 @@ def _in_folder(folder: str, needs: str) -> str | None:
     if not there:
         return None
     if below != folder:
-        hint = f"name the one that all of them use: 'aof --data-dir PATH …' or AOF_DATA_DIR; this one is {own}"
+        hint = f"name the one that all of them use: --data-dir or AOF_DATA_DIR; this one is {own}"
     else:
         hint = "run 'aof init' here to let all of them use this one"
     raise NoDataDirectory(f"{own} is the copy of one git worktree, and the worktrees of {common} share none yet", hint)
