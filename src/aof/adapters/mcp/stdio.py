@@ -80,15 +80,17 @@ def refusal(line: str) -> JSONRPCError:
     asked: Any = None
     code, why = INVALID_REQUEST, _NO_MESSAGE
     try:
-        nesting.refuse_nesting(line)
         given = json.loads(line, parse_int=_number)
         asked = given.get("id") if isinstance(given, dict) else None
         line.encode()
+        nesting.refuse_nesting(line)
     except UnicodeEncodeError:
         code, why = PARSE_ERROR, "this is not UTF-8"
     except nesting.NestedTooDeeply as error:
-        code, why = PARSE_ERROR, str(error)
-    except (ValueError, RecursionError):
+        why = str(error)
+    except RecursionError:
+        code, why = PARSE_ERROR, nesting.TOO_DEEP
+    except ValueError:
         code, why = PARSE_ERROR, "this is not JSON"
     known = asked if isinstance(asked, str | int) and not isinstance(asked, bool) and asked != "" else None
     return JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=why))

@@ -24,6 +24,7 @@ from aof.stores.filesystem.log.lane_names import lane_of
 from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.log.reader import Reader, broken
 from aof.stores.filesystem.log.writer import Log
+from aof.stores.filesystem.recovery import lost_log
 from aof.stores.filesystem.recovery.quarantine import torn_name
 from aof.stores.filesystem.recovery.redo import Redo
 from aof.stores.filesystem.working_copy import markdown
@@ -54,8 +55,8 @@ class Recovery:
             since = Position()
         touched = {event.task_id for _, lines in self._reader.commits(since) for _, event in lines if event.task_id}
         floor = self.highest_rev()
-        if not self._log.durable:  # it may have lost every event, and begins again all the same
-            floor = max(floor, 1)
+        if not self._log.durable and (any(self._heads.ids()) or any(lost_log.remains(self._paths))):
+            floor = max(floor, 1)  # every event may be lost, and the log begins again all the same
         self._log.restate(floor=floor)
         self._log.flush_all()
         ahead = {task_id for task_id, rev in self.revs() if rev > self._log.seq}
