@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from aof.documents.rebuilding.marks import is_marked
 from aof.ports.working_copy import Problem
 from aof.stores.filesystem.doctor.finding import Case, DoctorFinding
+from aof.stores.filesystem.io.paths import DOCUMENTS
 from aof.stores.filesystem.io.read import read
 from aof.stores.filesystem.store import FilesystemStore
 
-_DOCUMENTS = ("WORKLOG.md", "MAILBOX.md", "SESSION_CHARTER.md", "WORKLOG_ARCHIVE.md", "MAILBOX_ARCHIVE.md", "jobs.json")
 _SHOWN = 20
 MERGE = "run 'aof merge', then 'git add -A .aof' and 'git commit'"
 
@@ -35,7 +35,7 @@ def _waiting(case: Case, tips: int) -> Iterator[DoctorFinding]:
         what = f"{task_id} lies in several folders: its clones have it in different states"
         yield DoctorFinding(Problem("task_in_two_folders", where, what, MERGE))
     files = [store.paths.task(place, one) for one in case.scan.changed for place in case.scan.places.get(one, ())]
-    marked = [path for path in (*files, *(f"{store.paths.root}/{name}" for name in _DOCUMENTS)) if _holds_marks(path)]
+    marked = [path for path in (*files, *(f"{store.paths.root}/{name}" for name in DOCUMENTS)) if _holds_marks(path)]
     for path in marked[:_SHOWN]:
         what = "it has conflict markers of git"
         yield DoctorFinding(Problem("conflict_marks", store.paths.relative(path), what, MERGE))
