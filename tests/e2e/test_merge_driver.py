@@ -132,6 +132,26 @@ def test_a_rebase_of_several_commits_does_not_stop(pair: tuple[Clone, Clone]) ->
         clone.healthy()
 
 
+def test_doctor_names_documents_that_wait_and_the_next_entry_loses_nothing(pair: tuple[Clone, Clone]) -> None:
+    first, second = pair
+    for clone in pair:
+        clone.aof("worklog", "decide", f"Use the format of {clone.name}")
+        clone.aof("mail", "send", "--to", "all", "--subject", f"hello from {clone.name}")
+        clone.commit()
+    assert first.pull(second)
+    first.create("afterwards")
+    told = first.try_aof("doctor", "--json")
+    found = {(one["code"], one["path"]) for one in told.data["problems"]}
+    assert (told.code, found) == (5, {("conflict_marks", "WORKLOG.md"), ("conflict_marks", "MAILBOX.md")})
+    first.aof("worklog", "decide", "Use both formats")
+    decided = sorted(row["decision"] for row in first.aof("worklog", "show")["decisions"])
+    assert decided == ["Use both formats", "Use the format of a", "Use the format of b"]
+    first.settle()
+    first.healthy()
+    assert _KEPT.decode() not in _texts(first)
+    assert not (first.data / "WORKLOG_EDITS.md").exists()
+
+
 @pytest.mark.parametrize("driver", [True, False])
 def test_what_was_pushed_before_anybody_ran_a_merge_is_taken_apart_in_the_next_clone(
     pair: tuple[Clone, Clone], *, driver: bool

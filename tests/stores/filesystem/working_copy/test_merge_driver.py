@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aof.documents.rebuilding.marks import Side, is_marked, sides, whole_sides
@@ -21,7 +21,7 @@ _PIECES = (
     *(b"\n", b"\r\n", b" ", b"\xff\xfe", b"$(touch ran)", b"`touch ran`", b"-n", b"\\c", b"text", b"\0"),
 )
 _BYTES = st.lists(st.sampled_from(_PIECES), max_size=8).map(b"".join)
-# Git gives the driver only what it has checked in: a version that looks like the driver's own file is one of it.
+# A version that begins like a file of the driver's own is taken for one.
 _VERSION = _BYTES.filter(lambda data: not data.startswith(b"<<<<<<< aof merge: "))
 
 
@@ -53,6 +53,7 @@ def _merged(command: str, folder: Path, base: bytes, ours: bytes, theirs: bytes)
 
 @settings(max_examples=60)
 @given(base=_VERSION, ours=_VERSION, theirs=_VERSION)
+@example(base=b"", ours=b"no end", theirs=b"\0<<<<<<< aof merge: - - -")
 def test_every_version_comes_back_as_it_was(
     command: str, tmp_path_factory: pytest.TempPathFactory, base: bytes, ours: bytes, theirs: bytes
 ) -> None:
@@ -72,6 +73,14 @@ def test_what_an_earlier_merge_has_left_goes_in_as_it_is(command: str, tmp_path:
     assert whole_sides(third) == (*whole_sides(second), Side(b"d\n", None))
     _, both = _merged(command, tmp_path, b"0\n", first, second)
     assert whole_sides(both) == (*whole_sides(first), *whole_sides(second))
+
+
+def test_a_file_that_only_looks_like_one_of_the_drivers_costs_nobody_a_byte(command: str, tmp_path: Path) -> None:
+    fake = b"<<<<<<< aof merge: 9999:aa - 1:bb\n a\n||||||| aof merge: base\n"
+    code, data = _merged(command, tmp_path, b"0\n", b"mine\n", fake)
+    assert (code, whole_sides(data)) == (0, ()), "it stays as it is until a person looks at it"
+    assert fake in data
+    assert b"\n mine\n" in data
 
 
 def test_a_version_that_was_changed_is_not_taken_for_the_one_that_git_had(command: str, tmp_path: Path) -> None:

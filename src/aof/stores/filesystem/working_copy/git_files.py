@@ -26,7 +26,7 @@ export LC_ALL=C
 whole=$2.aof
 trap "rm -f $whole" EXIT
 test $(cat "$1" "$2" "$3" | wc -c) -lt 8000000
-kept() { IFS= read -r line <"$1" || :; case $line in "<<<<<<< aof merge: "*) ;; *) false; esac; }
+kept() { test $(sed -n "1s/^<<<<<<< aof merge: .*/kept/p;q" "$1"); }
 named() { kept "$1" && echo - || hashed "$1"; }
 hashed() { hash=$(git hash-object --no-filters "$1") && test "$hash" && echo $(($(wc -c <"$1"))):$hash; }
 lines() { if ! kept "$1"; then sed "s/^/ /" "$1"; echo " "; fi; }
