@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from aof._support import git
 from aof._support.confined_folder import is_link
-from aof._support.git import add_settings, has_settings
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import ATTRIBUTES, DIRECTORIES, IGNORED, OLD_ATTRIBUTES, UNSHARED
 from aof.stores.filesystem.io.read import read
@@ -52,12 +52,12 @@ ADVICE = "run 'aof init' once in this clone: it adds a merge driver to .git/conf
 
 def add_driver(root: str) -> bool:
     """Let git merge the files of tasks and documents by our driver, in this clone; whether that is new."""
-    return add_settings(root, "merge", "aof", _DRIVER)
+    return git.add_settings(root, "merge", "aof", _DRIVER)
 
 
 def lacks_driver(root: str) -> bool:
     """Whether there is a repository around, and git has no such driver in it."""
-    return has_settings(root, "merge", "aof") is False
+    return git.has_settings(root, "merge", "aof") is False
 
 
 def prepare(root: str, disk: Disk) -> None:
