@@ -349,3 +349,47 @@ def test_git_is_started_in_one_place() -> None:
         ):
             found.add(path.relative_to(SOURCE).as_posix())
     assert found == {"_support/git.py"}
+
+
+def test_settings_are_added_once_and_stay_as_somebody_has_changed_them(tmp_path: Path) -> None:
+    _git(tmp_path, "init", "-q")
+    _git(tmp_path, "config", "core.editor", "mine")
+    assert git.has_settings(str(tmp_path), "merge", "aof") is False
+    assert git.add_settings(str(tmp_path), "merge", "aof", {"driver": "sh -c 'a; \"b\"' %A", "name": "x"})
+    assert _git(tmp_path, "config", "merge.aof.driver") == "sh -c 'a; \"b\"' %A"
+    assert _git(tmp_path, "config", "core.editor") == "mine"
+    _git(tmp_path, "config", "merge.aof.driver", "false")
+    assert not git.add_settings(str(tmp_path), "merge", "aof", {"driver": "true"})
+    assert _git(tmp_path, "config", "merge.aof.driver") == "false"
+
+
+def test_all_worktrees_share_the_settings_that_one_of_them_adds(tmp_path: Path) -> None:
+    main, linked = tmp_path / "main", tmp_path / "linked"
+    _git(tmp_path, "init", "-q", str(main))
+    _git(main, "commit", "-q", "--allow-empty", "-m", "one")
+    _git(main, "worktree", "add", "-q", str(linked))
+    assert git.add_settings(str(linked), "merge", "aof", {"driver": "true"})
+    assert _git(main, "config", "merge.aof.driver") == "true"
+    assert git.has_settings(str(main), "merge", "aof")
+
+
+def test_no_settings_are_added_where_there_is_no_repository_or_they_lie_elsewhere(tmp_path: Path) -> None:
+    assert not git.add_settings(str(tmp_path), "merge", "aof", {"driver": "true"})
+    assert git.has_settings(str(tmp_path), "merge", "aof") is None
+    _git(tmp_path, "init", "-q")
+    (tmp_path / ".git/config").rename(tmp_path / "elsewhere")
+    before = (tmp_path / "elsewhere").read_bytes()
+    (tmp_path / ".git/config").symlink_to(tmp_path / "elsewhere")
+    assert not git.add_settings(str(tmp_path), "merge", "aof", {"driver": "true"})
+    assert (tmp_path / "elsewhere").read_bytes() == before
+    (tmp_path / ".git/config").unlink()
+    os.mkfifo(tmp_path / ".git/config")
+    assert not git.add_settings(str(tmp_path), "merge", "aof", {"driver": "true"})
+
+
+def test_no_program_of_a_repository_runs_while_settings_are_added(tmp_path: Path) -> None:
+    victim = Victim(tmp_path)
+    _hooks(victim)
+    victim.settings("[include]\n\tpath = more\n[core]\n\teditor = PROGRAM\n\tpager = PROGRAM\n")
+    assert git.add_settings(str(victim.project), "merge", "aof", {"driver": "true"})
+    assert not victim.mark.exists()

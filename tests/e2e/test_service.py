@@ -140,6 +140,7 @@ class TestTheServiceItself:
             held = create(root, "ada", metadata={"draft": True})
             (path,) = root.glob(f"tasks/*/{held}.md")
             path.write_text(path.read_text().replace('metadata: {"draft":true}', "metadata: {}"))
+            path.rename(root / "tasks/ready" / path.name)
             up.wait("session_end", held)
             (root / "tasks/ready/idea.md").write_text("---\ntitle: By hand\nrouting: {agent: ada}\n---\nDo it.\n")
             new = up.wait("taken_in")["taskId"]
@@ -162,6 +163,7 @@ class TestTheServiceItself:
             up.wait("chart")
             with open_fabric(root, actor="pm") as fabric:
                 fabric.edit(task_id, metadata={"draft": None})
+                fabric.update(task_id, status="ready")
             up.wait("session_end", task_id)
             assert up.end() == 0
 

@@ -62,7 +62,9 @@ class TestStopped:
 
         assert worker.hear() == ["stale_lease"] * 5
         worker.end()
-        assert (fabric.get(task_id), fabric.store.head()) == (before, head), "nothing was changed"
+        after = fabric.get(task_id)
+        assert (after.status, after.lease, after.retry) == (before.status, before.lease, before.retry)
+        assert [event.type for event in fabric.events(after=head)] == ["task.late_result"], "kept, and no more than that"
         assert before.lease is not None
         assert (before.lease.run_id, before.lease.epoch) == (second.run_id, 2)
         assert second.run_id != first

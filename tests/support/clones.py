@@ -153,12 +153,17 @@ def _travels(path: str) -> bool:
     )
 
 
-def origin(folder: Path, *titles: str) -> Clone:
-    """A repository whose data directory was made here, with a task for each title, committed."""
+def origin(folder: Path, *titles: str, driver: bool = False) -> Clone:
+    """A repository whose data directory was made here, with a task for each title, committed.
+
+    Without AOF's merge `driver` git stops at files that both sides changed, as it does in a clone without `aof init`.
+    """
     first = Clone(folder / "a")
     first.path.mkdir(parents=True)
     first.git("init", "-q", "-b", "main")
     first.aof("init")
+    if not driver:
+        first.git("config", "--remove-section", "merge.aof")
     for title in titles:
         first.create(title)
     first.commit("begin")

@@ -1,5 +1,7 @@
 """The one place that starts git. It asks for contents and changes of a repository, and nothing of the repository runs.
 
+The one thing that it changes is the repository's own settings, to which it adds a section.
+
 A repository may come from anybody, and its settings name programs: filters, hooks, fsmonitor, textconv, external diffs,
 ssh, credential helpers, remotes that missing objects are fetched from. So git is given a mirror of the repository:
 a temporary folder with links to its objects and references, a copy of its index, and settings of ours. Of the
@@ -10,12 +12,13 @@ Must not know why it is asked.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 _SECONDS = 30.0
@@ -94,6 +97,41 @@ def changed_files(folder: str, since: str, *, most: int) -> list[str] | None:
     return sorted({name for name in names if name})
 
 
+def has_settings(folder: str, section: str, name: str) -> bool | None:
+    """Whether a repository's own settings have that section, as `[merge "aof"]`; None where they cannot be read.
+
+    No program is started.
+    """
+    own = repository(os.path.realpath(folder))[1]
+    try:
+        path = None if own is None else f"{_common(own)}/config"
+        if path is None or os.path.islink(path) or not _is_file(path, _LARGEST_SETTINGS):
+            return None
+        with open(path, "rb") as file:
+            text = file.read(_LARGEST_SETTINGS).decode("utf-8", "replace")
+    except OSError:
+        return None
+    return re.search(rf'^\s*\[\s*{section}\s+"{name}"\s*\]', text, re.IGNORECASE | re.MULTILINE) is not None
+
+
+def add_settings(folder: str, section: str, name: str, values: Mapping[str, str]) -> bool:
+    """Add a section to a repository's own settings, which all of its worktrees share; whether it was added.
+
+    One that is there stays as it is.
+    """
+    if has_settings(folder, section, name) is not False:
+        return False
+    try:
+        with _mirror(folder) as ask:
+            own = repository(os.path.realpath(folder))[1]
+            assert own is not None
+            words = ("config", "--file", os.path.realpath(f"{_common(own)}/config"))
+            told = (ask(*words, f"{section}.{name}.{key}", value, most=_SMALL) for key, value in values.items())
+            return all(one is not None for one in told)
+    except OSError:
+        return False
+
+
 class _Git:
     """Asks about one mirror, from a folder of its working tree."""
 
@@ -122,9 +160,7 @@ def _mirror(folder: str) -> Iterator[_Git]:
     top, own = repository(real)
     if own is None:
         raise NotADirectoryError(folder)
-    common = own
-    if os.path.isfile(f"{own}/commondir"):
-        common = os.path.normpath(os.path.join(own, _small(f"{own}/commondir").strip()))
+    common = _common(own)
     with tempfile.TemporaryDirectory(prefix="aof-git-", ignore_cleanup_errors=True) as mirror:
         for name in _SHARED:
             if os.path.lexists(f"{common}/{name}"):
@@ -140,6 +176,13 @@ def _mirror(folder: str) -> Iterator[_Git]:
         git = _Git(mirror, top, real)
         _write(f"{mirror}/config", _settings(git, f"{common}/config"))
         yield git
+
+
+def _common(own: str) -> str:
+    """Where git keeps what all worktrees share."""
+    if not os.path.isfile(f"{own}/commondir"):
+        return own
+    return os.path.normpath(os.path.join(own, _small(f"{own}/commondir").strip()))
 
 
 def _settings(git: _Git, theirs: str) -> str:

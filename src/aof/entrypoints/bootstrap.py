@@ -279,6 +279,13 @@ def init_data_dir(
     return root, fresh
 
 
+def add_merge_driver(root: str) -> bool:
+    """Let git in this clone keep both versions of a task or document for `aof merge`; whether that is new."""
+    from aof.stores.filesystem.working_copy import git_files
+
+    return git_files.add_driver(root)
+
+
 def plan_data_dir(path: str | os.PathLike[str] | None = None) -> tuple[str, bool]:
     """Where `init_data_dir` would make a data directory, and whether there is none yet."""
     named = os.fspath(path) if path is not None else os.environ.get("AOF_DATA_DIR")

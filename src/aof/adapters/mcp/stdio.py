@@ -89,7 +89,7 @@ def refusal(line: str) -> JSONRPCError:
     except nesting.NestedTooDeeply as error:
         why = str(error)
     except RecursionError:
-        code, why = PARSE_ERROR, nesting.TOO_DEEP
+        code, why = PARSE_ERROR, str(nesting.NestedTooDeeply())
     except ValueError:
         code, why = PARSE_ERROR, "this is not JSON"
     known = asked if isinstance(asked, str | int) and not isinstance(asked, bool) and asked != "" else None

@@ -9,6 +9,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
+import msgspec
+
 from aof.core.errors.base import InvalidInput
 from aof.core.tasks import manual_edit
 from aof.ports import store as ports
@@ -18,7 +20,7 @@ from aof.stores.filesystem.io.system import clearly
 from aof.stores.filesystem.log import verification
 from aof.stores.filesystem.log.position import Position
 from aof.stores.filesystem.records import task_templates
-from aof.stores.filesystem.working_copy import changes, new_file, scan
+from aof.stores.filesystem.working_copy import changes, git_files, git_index, new_file, scan
 from aof.stores.filesystem.working_copy.status import Fingerprints, changed_at
 
 TYPE_CHECKING = False
@@ -153,7 +155,11 @@ class FileWorkingCopy:
     def merge(self, *, dry_run: bool) -> MergeReport | None:
         """Bring all histories together."""
         with clearly("merge histories"):
-            return self._store.merger.merge(dry_run=dry_run)
+            report = self._store.merger.merge(dry_run=dry_run)
+        root = self._store.paths.root
+        if report is None or not git_index.unmerged(root) or not git_files.lacks_driver(root):
+            return report
+        return msgspec.structs.replace(report, notes=(*report.notes, git_files.ADVICE))
 
     def rebuild_index(self) -> None:
         """Discard the index and rebuild it."""

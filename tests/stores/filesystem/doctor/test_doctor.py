@@ -41,6 +41,7 @@ TESTED = (
     "faults/test_leftovers.py",
     "app/handoffs/test_delegation.py",
     "e2e/test_clone_merges.py",
+    "e2e/test_merge_driver.py",
 )
 """Where each problem that doctor knows is made to happen."""
 

@@ -21,6 +21,15 @@ events/*.jsonl merge=union linguist-generated
 runs/** merge=union linguist-generated
 archive/runs/** merge=union linguist-generated
 handoffs/** merge=union
+tasks/*/TASK-[0-9]*.md merge=aof
+archive/tasks/TASK-[0-9]*.md merge=aof
+/WORKLOG.md merge=aof
+/WORKLOG_ARCHIVE.md merge=aof
+/WORKLOG_EDITS.md merge=aof
+/MAILBOX.md merge=aof
+/MAILBOX_ARCHIVE.md merge=aof
+/SESSION_CHARTER.md merge=aof
+/jobs.json merge=aof
 """
 _SETTINGS = ("-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "commit.gpgsign=false", "-c", "gc.auto=0")
 
@@ -76,6 +85,21 @@ def test_init_can_be_repeated_and_says_what_it_would_do(tmp_path: Path) -> None:
     (tmp_path / ".aof/aof.toml").write_text("schemaVersion = 1\n[lease]\nttl = 60\n")
     assert command("init", "--json", cwd=tmp_path).data["created"] is False
     assert (tmp_path / ".aof/aof.toml").read_text().endswith("ttl = 60\n"), "what is there stays"
+
+
+def test_init_gives_git_a_merge_driver_says_so_once_and_reading_changes_no_settings(repo: Path) -> None:
+    settings = (repo / ".git/config").read_bytes()
+    for words in (("list",), ("create", "more"), ("merge",), ("doctor", "--fix"), ("init", "--dry-run")):
+        command(*words, cwd=repo)
+    assert (repo / ".git/config").read_bytes() == settings
+    assert "merge driver 'aof' added" in command("init", cwd=repo).out
+    added = (repo / ".git/config").read_text()
+    assert str(repo) not in added
+    assert "merge driver" not in command("init", cwd=repo).out
+    assert (repo / ".git/config").read_text() == added
+    assert git(repo, "check-attr", "merge", ".aof/tasks/ready/TASK-2026-01-01-001/notes.md").endswith("unspecified\n")
+    git(repo, "config", "--remove-section", "merge.aof")
+    assert (repo / ".git/config").read_bytes() == settings
 
 
 def test_caches_and_locks_stay_out_and_a_clone_works(repo: Path, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
         if http is not None:
             raise UsageError("'aof init --remove' takes no --http", "it removes both forms: aof init --remove")
         return _removed(root, settings.unwire_agents(root, agents, dry_run=dry).changes, dry=dry)
-    made = fresh and http is None
+    made, driver = fresh and http is None, False
     if not dry:
         settings.wire_agents(root, agents, http=http, dry_run=True)  # with an error here nothing is made at all
         if http is None:
@@ -48,6 +48,7 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
                 shared=values.get("shared"),
                 solo=values.get("solo", False),
             )
+            driver = context.bootstrap("add_merge_driver")(root)
     changes, steps = settings.wire_agents(
         root, agents, http=http, dry_run=dry, sure=None if context.options.get("json") else _sure
     )
@@ -58,6 +59,8 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
             screen.line(f"{root} {('would be created' if dry else 'created') if made else 'already exists'}")
             if values.get("solo", False):
                 screen.line(f"who ran a task {'could' if dry else 'may'} approve it: selfReview = true in aof.toml")
+        if driver:
+            screen.line(".git/config: merge driver 'aof' added, for 'git pull' and 'aof merge'")
         _list(screen, changes, dry=dry)
         for step in steps:
             screen.line(f"next: {step}")

@@ -121,7 +121,13 @@ def _advice(store: FilesystemStore) -> tuple[Problem, ...]:
         for name, lines in missing.items()
     )
     left = map(_unfinished, sorted(store.stripes.left()))
-    return (*_restarted(store), *left, *told, *access.check(store))
+    return (*_restarted(store), *left, *told, *_no_driver(store), *access.check(store))
+
+
+def _no_driver(store: FilesystemStore) -> Iterator[Problem]:
+    if store.files.lanes.several() and git_files.lacks_driver(store.paths.root):
+        what = "several clones write tasks, and git merges their files line by line here"
+        yield Problem("no_merge_driver", ".gitattributes", what, git_files.ADVICE)
 
 
 def _restarted(store: FilesystemStore) -> Iterator[Problem]:

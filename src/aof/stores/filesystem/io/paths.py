@@ -28,16 +28,24 @@ DIRECTORIES = (
     "locks/revs",
     "tmp",
 )
+DOCUMENTS = (
+    *("WORKLOG.md", "WORKLOG_ARCHIVE.md", "WORKLOG_EDITS.md", "MAILBOX.md", "MAILBOX_ARCHIVE.md"),
+    *("SESSION_CHARTER.md", "jobs.json"),
+)
 # Git changes no line ending: digests and the log's chain are of bytes. Of a file of the log that two clones wrote to,
 # as older versions let them, it keeps every line: which ones belong together their hashes show. So it does with records
 # that nobody edits and that `aof merge` writes anew from the log. Tasks and documents hold what people wrote: there the
-# marks of a conflict tell both sides apart. Log and runs are nothing to review line by line.
+# marks of a conflict tell both sides apart, or AOF's merge driver keeps both sides whole, where a clone has it. Log and
+# runs are nothing to review line by line.
 ATTRIBUTES = (
     "* -text",
     "events/*.jsonl merge=union linguist-generated",
     "runs/** merge=union linguist-generated",
     "archive/runs/** merge=union linguist-generated",
     "handoffs/** merge=union",
+    "tasks/*/TASK-[0-9]*.md merge=aof",
+    "archive/tasks/TASK-[0-9]*.md merge=aof",
+    *(f"/{name} merge=aof" for name in DOCUMENTS),
 )
 OLD_ATTRIBUTES = ("events/*.jsonl -merge", "events/*.jsonl merge=union")  # what earlier versions wrote in its place
 # What workers print is for this machine: it may hold what nobody wants in a repository.

@@ -22,7 +22,7 @@ from aof.core.model.commands import ImportEdit
 from aof.core.model.events import Event
 from aof.core.model.kinds import Status
 from aof.core.model.task import Task
-from aof.documents.rebuilding.marks import is_marked
+from aof.documents.rebuilding.marks import Side, is_marked, whole_sides
 from aof.stores.base.fold import Folded, fold
 from aof.stores.filesystem.io.paths import Paths, folder_of
 from aof.stores.filesystem.io.read import Seen, digest, read, seen
@@ -144,15 +144,23 @@ def _is_elsewhere(examined: Examined, files: TaskFiles, one: Found) -> bool:
 
 def _parted(examined: Examined, files: TaskFiles, one: Found, path: str) -> list[Found]:
     """The file, or where git could not merge it, what a person has made of it on either side: perhaps nothing."""
-    if not is_marked(one.data.decode("utf-8", "replace")):
+    sides = whole_sides(one.data)
+    if not sides and is_marked(one.data.decode("utf-8", "replace")):
+        sides = _unmerged(path)
+    if not sides:
         return [one]
+    theirs = {side.digest: side for side in (Found(one.folder, side.data, one.seen, side.base) for side in sides)}
+    ours = examined.folded.digests
+    return [side for side in theirs.values() if side.digest not in ours and not files.lanes.wrote(side.digest)]
+
+
+def _unmerged(path: str) -> tuple[Side, ...]:
+    """Both sides of a file, as git has them; what one of them has from an earlier merge is in it whole."""
     both = versions(path)
     if both is None:
-        return [one]
-    sides = [side for side in (both.ours, both.theirs) if side is not None]
-    theirs = [Found(one.folder, side, one.seen, both.base) for side in sides]
-    ours = examined.folded.digests
-    return [side for side in theirs if side.digest not in ours and not files.lanes.wrote(side.digest)]
+        return ()
+    found = [Side(side, both.base) for side in (both.ours, both.theirs) if side is not None]
+    return tuple(each for side in found for each in whole_sides(side.data) or (side,))
 
 
 def _compare(examined: Examined, events: list[Event], task: Task, live: list[Found], found: list[Found]) -> None:

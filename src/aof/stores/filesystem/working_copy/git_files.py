@@ -1,6 +1,6 @@
-"""The files that tell git what to leave alone: caches, line endings, and the log where two histories meet.
+"""What git is told: which files to leave alone, as caches, line endings and the log, and how to merge the others.
 
-A person's own lines in them stay. Must not know what is in a data directory beyond the names of its folders.
+A person's own lines stay. Must not know what is in a data directory beyond the names of its folders.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from aof._support import git
 from aof._support.confined_folder import is_link
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import ATTRIBUTES, DIRECTORIES, IGNORED, OLD_ATTRIBUTES, UNSHARED
@@ -16,6 +17,47 @@ from aof.stores.filesystem.io.read import read
 _IGNORE = ".gitignore"
 # What older versions did not write into these files.
 _EXPECTED = {".gitattributes": ATTRIBUTES, _IGNORE: UNSHARED}
+
+# Puts ours, base and theirs whole into one file, in the form that `aof.documents.rebuilding.marks` describes, so that
+# git goes on and `aof merge` has every version. A shell does it, so it runs where `aof` is not on the PATH. What an
+# earlier merge has left like that goes in as it is. Where anything fails, git leaves its usual conflict.
+_KEEP_ALL = r"""
+export LC_ALL=C
+whole=$2.aof
+trap "rm -f $whole" EXIT
+test $(cat "$1" "$2" "$3" | wc -c) -lt 8000000
+kept() { test $(sed -n "1s/^<<<<<<< aof merge: .*/kept/p;q" "$1"); }
+named() { kept "$1" && echo - || hashed "$1"; }
+hashed() { hash=$(git hash-object --no-filters "$1") && test "$hash" && echo $(($(wc -c <"$1"))):$hash; }
+lines() { if ! kept "$1"; then sed "s/^/ /" "$1"; echo " "; fi; }
+base=$(named "$1")
+ours=$(named "$2")
+theirs=$(named "$3")
+for side in "$2" "$3"; do if kept "$side"; then cat "$side"; fi; done >$whole
+if test "$ours$theirs" != --; then
+echo "<<<<<<< aof merge: $ours $base $theirs"; lines "$2"
+echo "||||||| aof merge: base"; lines "$1"
+echo "======= aof merge: theirs"; lines "$3"
+echo ">>>>>>> aof merge: end"
+fi >>$whole
+mv $whole "$2"
+"""
+_DRIVER = {
+    "driver": f"sh -ec '{_KEEP_ALL.strip()}' aof %O %A %B || git merge-file -L ours -L base -L theirs %A %O %B",
+    "name": "keep both versions whole, for 'aof merge'",
+    "recursive": "text",  # of several bases git makes one as it would without this driver
+}
+ADVICE = "run 'aof init' once in this clone: it adds a merge driver to .git/config, so that git stops at fewer files"
+
+
+def add_driver(root: str) -> bool:
+    """Let git merge the files of tasks and documents by our driver, in this clone; whether that is new."""
+    return git.add_settings(root, "merge", "aof", _DRIVER)
+
+
+def lacks_driver(root: str) -> bool:
+    """Whether there is a repository around, and git has no such driver in it."""
+    return git.has_settings(root, "merge", "aof") is False
 
 
 def prepare(root: str, disk: Disk) -> None:
