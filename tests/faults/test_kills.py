@@ -64,7 +64,7 @@ class TestStopped:
         worker.end()
         after = fabric.get(task_id)
         assert (after.status, after.lease, after.retry) == (before.status, before.lease, before.retry)
-        assert [event.type for event in fabric.events(after=head)] == ["task.late_result"], "kept, and no more than that"
+        assert [event.type for event in fabric.events(after=head)] == ["task.late_result"], "it is kept"
         assert before.lease is not None
         assert (before.lease.run_id, before.lease.epoch) == (second.run_id, 2)
         assert second.run_id != first
