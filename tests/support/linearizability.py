@@ -16,6 +16,7 @@ class State(NamedTuple):
     status: str = "ready"
     runs: int = 0
     holder: str | None = None
+    reported: int | None = None  # the last run whose report was taken: it may be sent again
 
 
 class Operation(NamedTuple):
@@ -38,18 +39,19 @@ def _claim(state: State, call: Operation) -> Outcome:
         return state, f"already_claimed by {state.holder} in {state.runs}"
     if state.status != "ready":
         return state, "not_ready"
-    return State("in-progress", state.runs + 1, call.agent), f"run {state.runs + 1}"
+    return State("in-progress", state.runs + 1, call.agent, state.reported), f"run {state.runs + 1}"
 
 
 def _by_holder(target: str | None) -> Callable[[State, Operation], Outcome]:
     """What only the current run may do."""
 
     def apply(state: State, call: Operation) -> Outcome:
-        if target == state.status == "done" and call.run == state.runs:  # the same report once more
+        if target == "done" and call.run == state.runs == state.reported:  # the same report once more
             return state, "ok"
         if state.holder is None or call.run != state.runs:
             return state, "stale_lease"
-        return (state if target is None else State(target, state.runs)), "ok"
+        reported = state.runs if target == "done" else state.reported
+        return (state if target is None else State(target, state.runs, None, reported)), "ok"
 
     return apply
 
@@ -58,7 +60,7 @@ def _unless(refused: str, target: str) -> Callable[[State, Operation], Outcome]:
     """What anybody may do, but not in one status."""
 
     def apply(state: State, call: Operation) -> Outcome:
-        return (state, "invalid_transition") if state.status == refused else (State(target, state.runs), "ok")
+        return (state, "invalid_transition") if state.status == refused else (State(target, state.runs, None, state.reported), "ok")
 
     return apply
 
