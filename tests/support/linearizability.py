@@ -60,7 +60,9 @@ def _unless(refused: str, target: str) -> Callable[[State, Operation], Outcome]:
     """What anybody may do, but not in one status."""
 
     def apply(state: State, call: Operation) -> Outcome:
-        return (state, "invalid_transition") if state.status == refused else (State(target, state.runs, None, state.reported), "ok")
+        if state.status == refused:
+            return state, "invalid_transition"
+        return State(target, state.runs, None, state.reported), "ok"
 
     return apply
 
