@@ -275,6 +275,31 @@ def test_a_creator_that_does_not_run_the_task_and_a_lead_change_what_its_gates_r
         assert ask(fabric, session(name), "edit", taskId=task_id, **change).updated_fields
 
 
+@pytest.mark.parametrize(("policy", "chart"), [(None, True), (STRICT, True), (STRICT, False)])
+def test_a_name_that_nobody_chose_answers_no_handoff_to_the_maintainer_of_that_name(
+    policy: Policy | None,
+    chart: bool,  # noqa: FBT001
+) -> None:
+    fabric = fabric_with(policy, chart=chart)
+    nameless = Caller("own", session="own", default=True)
+    task_id = fabric.create("Work").task_id
+    fabric.claim(task_id, agent="ada")
+    wish = {
+        "type": "escalation",
+        "fromAgent": "ada",
+        "to": ["own"],
+        "taskId": task_id,
+        "reason": "may I?",
+        "rationale": "a choice",
+    }
+    handoff = ask(fabric, session("ada"), "handoff_new", **wish).handoff_id
+    for operation, more in (("handoff_answer", {"text": "approved"}), ("handoff_accept", {"agent": "own"})):
+        with pytest.raises(AofError) as refused:  # which the audit records
+            ask(fabric, nameless, operation, handoffId=handoff, **more)
+        assert refused.value.code == "not_addressee"
+    assert ask(fabric, session("own"), "handoff_answer", handoffId=handoff, text="no").state
+
+
 @pytest.mark.parametrize("workflow", [None, "review"])
 def test_who_claimed_a_task_for_an_agent_does_not_change_what_its_gates_read(workflow: str | None) -> None:
     fabric = fabric_with()

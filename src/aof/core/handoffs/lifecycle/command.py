@@ -87,9 +87,10 @@ class OnHandoff(HandoffCommand, frozen=True, kw_only=True):
     def not_receiver(self, records: Records, handoff: Handoff) -> AofError | None:
         """Why the acting agent may not speak for the receiver; maintainers may, and any person for `human`."""
         policy, agent = records.policy, self.acting
-        if agent == handoff.to_agent or agent in policy.maintainers:
+        known = agent not in policy.only_said  # else the name is a maintainer's, and nobody has proven it
+        if agent in policy.maintainers or (known and agent == handoff.to_agent):
             return None
-        if handoff.to_agent == HUMAN and _is_human(records, agent):
+        if handoff.to_agent == HUMAN and known and _is_human(records, agent):
             return None
         whom = "a person" if handoff.to_agent == HUMAN else handoff.to_agent
         return NotAddressee(
@@ -102,7 +103,8 @@ class OnHandoff(HandoffCommand, frozen=True, kw_only=True):
 
     def not_sender(self, records: Records, handoff: Handoff) -> AofError | None:
         """Why the acting agent may not speak for the sender."""
-        if self.acting == handoff.from_agent or self.acting in records.policy.maintainers:
+        policy, agent = records.policy, self.acting
+        if agent in policy.maintainers or (agent == handoff.from_agent and agent not in policy.only_said):
             return None
         return NotAddressee(
             f"handoff {handoff.id} is from {handoff.from_agent}, not from {self.acting}",
