@@ -139,6 +139,17 @@ def test_a_status_line_that_ends_a_run_waits(desk: BoundDesk, status: str) -> No
     assert desk.fabric.get(task_id).status == status
 
 
+def test_a_file_of_a_dead_task_that_is_moved_to_begin_it_again_waits(desk: BoundDesk) -> None:
+    task_id = desk.create()
+    desk.fabric.cancel(task_id)
+    desk.move(task_id, "ready")
+    problem = desk.fabric.show(task_id)["problem"]
+    assert (problem["code"], desk.fabric.get(task_id).status) == ("edit_waits", "cancelled")
+    assert "begins it again" in problem["message"]
+    desk.fabric.sync(accept=task_id)
+    assert desk.fabric.get(task_id).status == "ready"
+
+
 def test_any_other_edit_is_imported_as_ever(desk: BoundDesk) -> None:
     task_id, free = desk.reviewed(), desk.create()
     desk.change(task_id, '"Write it"', '"By hand"')

@@ -174,9 +174,12 @@ def waiting_edit(records: Records, command: c.ImportEdit) -> EditWaits | None:
         return None
     leaves = task.status == "review" and command.status not in (None, "review")
     does = [f"takes it out of review into {command.status}"] if leaves else []
-    holders = [lease.agent for lease in leases(task)] if command.status not in (None, task.status) else []
+    moves = command.status not in (None, task.status)
+    holders = [lease.agent for lease in leases(task)] if moves else []
     if holders:
         does.append(f"ends the run of {', '.join(holders)}")
+    if revives := moves and task.status in FINISHED:
+        does.append("begins it again")
     if fields := gated_changes(records.policy, task, theirs(command.changes)):
         does.append(f"changes what its gates read: {', '.join(fields)}")
     if not does:
@@ -185,7 +188,7 @@ def waiting_edit(records: Records, command: c.ImportEdit) -> EditWaits | None:
         f"an edit by hand of {task.id} waits for a maintainer: it {' and '.join(does)}",
         f"'aof sync --accept {task.id}' imports it, and 'aof sync --refuse {task.id}' puts it aside",
         task_id=task.id,
-        fields=[*fields, *["status"] * (leaves or bool(holders))],
+        fields=[*fields, *["status"] * (leaves or revives or bool(holders))],
     )
 
 
