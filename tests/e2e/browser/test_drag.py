@@ -43,6 +43,7 @@ def test_a_drag_to_where_the_server_allows_it_moves_the_task(person: Person, pag
     person.open("/tasks?tag=drag-one", page)
     _drag(page, task, "ready")
     shows(page, task, "ready")
+    expect(column_of(page, task, "ready")).not_to_have_class(re.compile("pending"))
     assert scenes.status(served, task) == "ready"
 
 
