@@ -1,0 +1,97 @@
+"""Events in words: every type has a sentence, a commit reads as what somebody did, and hostile text stays text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from aof.app.queries.stories import KINDS, kind_of, stories, told
+from aof.core.engine.merge.rules import RULES
+from aof.core.model.events import SUPERSEDED, Event
+from aof.testing import memory_fabric
+
+_HOPS = ("opened", "completed", "waiting_approval", "rejected", "failed", "blocked", "unblocked", "skipped", "reset")
+_TASK = "TASK-2026-02-21-001"
+
+
+def _event(kind: str, payload: dict[str, Any] | None = None, **more: Any) -> Event:
+    given: dict[str, Any] = {"seq": 1, "timestamp": "2026-02-21T09:00:00.000Z", "actor": "ada", "commit": (1, 1)}
+    return Event(type=kind, payload=payload or {}, **({"task_id": _TASK} | given | more))
+
+
+def _lines(events: Any, titles: dict[str, str]) -> list[str]:
+    return [story.text(titles.get(story.about, "")) for story in stories(events)]
+
+
+@pytest.mark.parametrize("kind", [*sorted(RULES.keys() - {SUPERSEDED}), *(f"task.hop.{step}" for step in _HOPS)])
+def test_every_type_of_event_reads_as_a_sentence_also_with_nothing_in_it(kind: str) -> None:
+    story = told(_event(kind))
+    assert story.text("Add it").startswith("ada ")
+    assert "." not in story.before.replace("?", ""), "a name of the log's, not a word"
+    assert story.kind in KINDS
+
+
+def test_a_type_that_nobody_has_worded_reads_as_its_name() -> None:
+    assert told(_event("task.new_thing.begun")).text("Add it") == "ada new thing begun"
+
+
+def test_work_from_its_creation_to_its_approval_reads_as_what_people_did() -> None:
+    with memory_fabric(actor="pm") as fabric:
+        first = fabric.create("Add it", agent="ada").task_id
+        second = fabric.create("Document it", agent="ada", depends_on=[first]).task_id
+        run = fabric.claim(first, agent="ada").run_id
+        fabric.progress(first, text="half way", percent=50, run=run, agent="ada")
+        fabric.complete(first, run=run, agent="ada", summary="12 tests pass")
+        fabric.reject(first, blockers=["no docs"])
+        run = fabric.claim(first, agent="ada").run_id
+        fabric.fail(first, message="no disk", run=run, agent="ada")
+        fabric.cancel(first, reason="not wanted")
+        titles = {first: "Add it", second: "Document it"}
+        assert _lines(fabric.events(), titles)[:-1] == [
+            "pm created 'Add it'",
+            "pm created 'Document it'",
+            "ada claimed 'Add it'",
+            "ada is at 50 % of 'Add it': half way",
+            "ada finished 'Add it': 12 tests pass",
+            "pm sent 'Add it' back: no docs",
+            "ada claimed 'Add it'",
+            "ada failed at 'Add it': no disk",
+            "pm cancelled 'Add it': not wanted",
+        ]
+
+
+def test_a_story_says_what_became_of_its_task() -> None:
+    with memory_fabric(actor="pm") as fabric:
+        task = fabric.create("Add it", agent="ada").task_id
+        fabric.claim(task, agent="ada")
+        fabric.complete(task, agent="ada", summary="done")
+        fabric.approve(task)
+        assert [story.becomes for story in stories(fabric.events())] == ["", "in-progress", "review", ""]
+
+
+def test_a_story_says_for_whom_and_under_whose_name_something_was_done() -> None:
+    acted = _event("task.attempt.started", actor="pm", agent="ada", called_by="eve")
+    assert told(acted).text("Add it") == "ada claimed 'Add it'"
+    assert told(acted).beside == "through pm, as eve"
+
+
+def test_what_a_merge_set_aside_reads_as_it_was_and_says_where() -> None:
+    aside = _event(SUPERSEDED, {"was": "task.commented", "told": {"text": "mine"}})
+    assert told(aside).text("Add it") == "ada commented on 'Add it' in another clone: mine"
+
+
+def test_kinds_tell_handoffs_mail_and_worklog_from_work() -> None:
+    kinds = ["handoff.accepted", "delegation.requested", "document.mail.sent", "document.worklog.entry", "task.created"]
+    assert [kind_of(_event(kind)) for kind in kinds] == ["handoff", "handoff", "mail", "worklog", "task"]
+
+
+def test_hostile_text_is_one_bounded_line_that_hides_nothing_and_fills_no_place() -> None:
+    text = "{task} {0.__class__}\n# big\x1b[2J \u202e" + "long " * 200
+    said = told(_event("task.commented", {"text": text})).text("a\u202e{task}\nb")
+    assert "\n" not in said
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+    assert "{task} {0.__class__} big" in said
+    assert len(said) < 400
+    assert told(_event("handoff.reminded", {"toAgent": "{task}"})).about == _TASK
