@@ -1,4 +1,4 @@
-"""What AOF asks others to install is what it uses, and the base install stays small."""
+"""What AOF asks others to install is what it uses, and a command loads none of what only servers need."""
 
 from __future__ import annotations
 
@@ -57,16 +57,23 @@ def test_every_import_is_declared_and_everything_declared_is_imported() -> None:
     assert used - COME_WITH_OTHERS == declared
 
 
-def test_the_base_install_asks_for_two_libraries_each_with_a_bound() -> None:
-    assert _names(_project()["dependencies"]) == {"msgspec", "ryaml"}
+def test_every_library_is_asked_for_with_a_bound() -> None:
+    base, extras = _project()["dependencies"], _project()["optional-dependencies"]
+    assert isinstance(base, list)
+    assert isinstance(extras, dict)
+    asked = base + [text for name in ("mcp", "server", "a2a", "notify") for text in extras[name]]
+    assert "msgspec>=0.20" in asked
+    assert [text for text in asked if ">=" not in text] == []
+
+
+def test_the_names_of_all_extras_stay_valid() -> None:
     extras = _project()["optional-dependencies"]
     assert isinstance(extras, dict)
-    asked = [text for name in ("mcp", "server", "a2a", "notify") for text in extras[name]]
-    assert [text for text in asked if ">=" not in text and not text.startswith("aof-fabric[")] == []
+    assert {"mcp", "server", "a2a", "notify", "all"} <= extras.keys()
 
 
-# The `aof` command in one process after the other, as where nothing but the base install is there.
-BASE_ONLY = """
+# The `aof` command in one process after the other, where nothing but two libraries is there: `pip install --no-deps`.
+TWO_LIBRARIES = """
 import sys
 class Missing:
     @staticmethod
@@ -97,11 +104,11 @@ WORKS = (
 )
 
 
-def test_the_base_install_is_enough_for_everything_but_servers(tmp_path: Path) -> None:
+def test_two_libraries_are_enough_for_everything_but_servers(tmp_path: Path) -> None:
     missing = ",".join(set(packages_distributions()) - {"aof", "msgspec", "ryaml"})
 
     def aof_with(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", BASE_ONLY, missing, *words]
+        command = [sys.executable, "-c", TWO_LIBRARIES, missing, *words]
         return subprocess.run(
             command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False
         )

@@ -7,7 +7,7 @@ import tomllib
 from importlib.metadata import metadata, version
 
 import aof
-from aof._support.extras import DISTRIBUTION, install_hint
+from aof._support.extras import DISTRIBUTION
 from tests.support.repository import ROOT
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").rglob("*.md")]
@@ -28,8 +28,7 @@ def test_the_package_says_who_made_it_under_which_licence_and_what_it_is() -> No
     assert about["Description"].startswith("# AOF\n")
 
 
-def test_every_hint_and_page_installs_it_by_its_own_name() -> None:
-    assert install_hint("server", "mcp") == "install it with: pip install 'aof-fabric[server,mcp]'"
+def test_every_page_installs_it_by_its_own_name() -> None:
     sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "bench").rglob("*.py"), *PAGES]
     assert [path for path in sources if INSTALLED_BY_NAME.search(path.read_text("utf-8"))] == []
 
@@ -43,4 +42,4 @@ def test_every_extra_that_a_hint_or_page_names_exists() -> None:
         for extra in found.split(",")
     }
     assert named <= extras.keys()
-    assert {"mcp", "server"} <= named
+    assert {"a2a", "notify"} <= named

@@ -21,7 +21,7 @@ PAGES = {
     "docs/tutorial/a-day-with-three-agents.md": (46, 0),
     "docs/tutorial/first-task.md": (13, 0),
     "docs/howto/answer-agents.md": (14, 0),
-    "docs/howto/connect-an-agent.md": (10, 1),
+    "docs/howto/connect-an-agent.md": (10, 0),
     "docs/howto/find-and-discuss-tasks.md": (26, 0),
     "docs/howto/gate-work-with-reviews.md": (16, 0),
     "docs/howto/get-notified.md": (8, 5),

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import urllib.request
 import venv
 import zipfile
 from pathlib import Path
@@ -101,15 +102,46 @@ def test_the_sdist_holds_what_it_takes_to_test_it_and_nothing_of_this_machine(bu
     assert {name.partition("/")[0] for name in names} & {".venv", "build", "dist", ".aof", ".git"} == set()
 
 
-def test_a_wheel_that_is_all_there_is_lets_a_team_work(built: Path, tmp_path: Path) -> None:
+def test_a_wheel_that_is_all_there_is_lets_a_team_work_with_agents_over_mcp_and_people_at_the_board(
+    built: Path, tmp_path: Path
+) -> None:
     bin_ = _installed(sys.executable, tmp_path, str(next(built.glob("*.whl"))))
     _a_day_with(bin_, tmp_path)
-    lacking = subprocess.run(
-        [bin_ / "aof", "init", "--agent", "claude"],
-        cwd=tmp_path / "project", capture_output=True, text=True, check=False, timeout=60,
+    project = tmp_path / "project"
+    _run(str(bin_ / "aof"), "init", "--agent", "claude", cwd=project)
+    _shakes_hands(bin_, project)
+    _shows_the_board(bin_, project)
+
+
+def _shakes_hands(bin_: Path, project: Path) -> None:
+    """An MCP client starts what `aof init` has written down for it, and is told who answers."""
+    entry = json.loads((project / ".mcp.json").read_text("utf-8"))["mcpServers"]["aof"]
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}
+    done = subprocess.run(
+        [entry["command"], *entry["args"]],
+        cwd=project, env={"PATH": f"{bin_}:/usr/bin:/bin", "HOME": str(project), **entry["env"]},
+        input=json.dumps(hello) + "\n", capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
-    assert lacking.returncode == 1
-    assert "pip install 'aof-fabric[mcp]'" in lacking.stderr
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[0])["result"]["serverInfo"]["name"] == "aof"
+
+
+def _shows_the_board(bin_: Path, project: Path) -> None:
+    """The link that the command prints lets its reader in."""
+    serving = subprocess.Popen(
+        [bin_ / "aof", "board", "--web", "--no-open", "--port", "0"],
+        cwd=project, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    try:
+        assert serving.stdout is not None
+        link = serving.stdout.readline().strip()
+        assert link.startswith("http://127.0.0.1:"), link
+        with urllib.request.urlopen(link, timeout=60) as page:
+            assert (page.status, b"<title>" in page.read()) == (200, True)
+    finally:
+        serving.terminate()
+        serving.communicate(timeout=60)
 
 
 @pytest.mark.full
@@ -142,13 +174,6 @@ def test_with_every_extra_each_surface_loads(built: Path, tmp_path: Path, versio
     project.mkdir()
     _run(str(bin_ / "aof"), "init", "--agent", "claude", cwd=project)
     _run(str(bin_ / "aof"), "up", "--once", "--http", "0", cwd=project)
-
-
-@pytest.mark.full
-def test_the_server_needs_no_other_extra(built: Path, tmp_path: Path) -> None:
-    bin_ = _installed(sys.executable, tmp_path, f"{next(built.glob('*.whl'))}[server]")
-    _run(str(bin_ / "aof"), "init", cwd=tmp_path)
-    _run(str(bin_ / "aof"), "up", "--once", "--http", "0", cwd=tmp_path)
 
 
 def test_only_versions_that_can_be_tried_are_promised() -> None:

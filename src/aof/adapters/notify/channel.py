@@ -24,7 +24,6 @@ _SENDER = "aof.adapters.notify.sender"
 _ERRORS: dict[int, str] = {
     Outcome.UNKNOWN_ADDRESS: "apprise does not know such an address",
     Outcome.REFUSED: "the service cannot be reached, or did not take the message",
-    Outcome.NOT_INSTALLED: f"apprise is not installed; {install_hint('notify')}",
 }
 
 
@@ -64,6 +63,8 @@ class AppriseChannel:
         except OSError as error:
             raise ChannelFailed(f"nothing could be sent: {error.strerror}") from None
         if ended.returncode:
+            if ended.returncode == Outcome.NOT_INSTALLED:
+                raise ChannelFailed(f"apprise is not installed; {install_hint('notify')}")
             why = _ERRORS.get(ended.returncode, "the sender failed")
             code = ended.stdout[:3].decode("ascii", "replace")
             raise ChannelFailed(f"{why} (HTTP {code})" if code.isdigit() else why)
