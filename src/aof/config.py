@@ -51,7 +51,7 @@ schemaVersion = 1
 # finished = 2592000             # seconds after which a done or cancelled task is archived; unset: never
 
 # [handoff]
-# defaultTimeout = 3600          # seconds that a handoff without a due date may stay unanswered
+# defaultTimeout = 3600          # seconds for the answer, and for the result of a delegation, where none are given
 
 # [review]
 # required = true                # or a list of tags: only a maintainer creates such a task without review
@@ -148,7 +148,7 @@ class SchedulerSettings(Section):
 
 
 class HandoffSettings(Section):
-    """How long an answer to a handoff may take."""
+    """How long an answer to a handoff, and the result of a delegation, may take where the sender does not say."""
 
     default_timeout: float = 3600.0
 

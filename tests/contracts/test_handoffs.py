@@ -174,11 +174,12 @@ def test_what_earlier_agents_added_goes_all_the_way(fabric: Fabric) -> None:
 @requirement(
     "handoff.delegation.return-with-timeout", "handoff.delegation.subtask-named", "handoff.delegation.owner-retained"
 )
-def test_a_delegation_hands_over_a_subtask_and_needs_a_timeout(fabric: Fabric) -> None:
+def test_a_delegation_hands_over_a_subtask_and_always_has_a_timeout(fabric: Fabric) -> None:
     parent = held(fabric, "ada", "Whole", owner="ada")
     child = fabric.create("Part", parent_id=parent).task_id
-    assert "timeout" in refuses("invalid", start, fabric, "delegation", child, "ada", "bob", timeout=None).message
-    assert fabric.handoff_list() == ()
+    spare = fabric.create("Other part", parent_id=parent).task_id
+    usual = start(fabric, "delegation", spare, "ada", "bob", timeout=None)
+    assert (usual.return_protocol.expected, usual.return_protocol.timeout) == (True, "3600000ms")
     one = start(fabric, "delegation", child, "ada", "bob")
     assert (one.task_id, one.parent_task_id) == (child, parent)
     (begun,) = told(fabric, one.id, "handoff.initiated")

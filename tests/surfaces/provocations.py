@@ -260,7 +260,7 @@ PLAIN: dict[str, Provoke] = {
         {"task_id": scene.held(WHO, review=False, acceptance=["it works"])},
     ),
     "unreadable_task": _broken_file,
-    "outcome_required": lambda scene: ("complete", {"task_id": scene.gated()}),
+    "outcome_required": lambda scene: ("complete", {"task_id": scene.gated(), "outcome": "maybe"}),
     "workflow_not_found": lambda _scene: ("workflow_show", {"name": "nothing"}),
     "invalid_workflow": _unreadable_workflow,
     "handoff_not_found": lambda _scene: ("handoff_show", {"handoff_id": "HO-1999-01-01-001-1"}),

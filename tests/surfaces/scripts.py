@@ -391,7 +391,7 @@ def handing(tape: Tape) -> None:
     tape.ask("claim", task_id=top, agent="tester")
     part, other = tape.task("Part", parent_id=top), tape.task("Other")
     new = {"type": "delegation", "task_id": part, "to": ["bob"], "reason": "needs a test"}
-    tape.refused("handoff_new", "invalid", **new)
+    tape.refused("handoff_new", "invalid", **(new | {"timeout": "soon"}))
     tape.refused("handoff_new", "invalid", **(new | {"type": "parallel"}))
     tape.refused("handoff_new", "invalid", type="escalation", task_id=top, reason="unclear")
     tape.refused("handoff_new", "task_not_found", **(new | {"task_id": MISSING, "timeout": "5m"}))

@@ -44,3 +44,14 @@ def test_a_parent_waits_for_its_children_and_its_next_run_sees_their_results(doo
     (told,) = asked("show", task_id=parent)["children"]["tasks"]
     assert (told["taskId"], told["status"], told["agent"], told["summary"]) == (child, "done", "qa", "12 cases pass")
     assert asked("complete", task_id=parent, run=again["runId"], summary="it works")["status"] == "done"
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_delegation_without_a_timeout_has_that_of_the_settings(doors: Doors, surface: str) -> None:
+    door = doors[surface]
+    task_id = door.elsewhere.create("Token refresh").task_id
+    given = {"from_agent": "tester", "to": ["bob"], "reason": "needs a test"}
+    started = door.ask("handoff_new", type="delegation", task_id=task_id, **given)
+    assert isinstance(started, dict), started
+    shown = door.elsewhere.handoff_show(started["handoffId"])
+    assert (shown.return_protocol.expected, shown.return_protocol.timeout) == (True, "3600000ms")

@@ -64,9 +64,8 @@ TEACHING: dict[str, Provoke] = {
     "heartbeat of a task that nobody runs": lambda mcp: ("aof_task_heartbeat", {"taskId": _task(mcp)}),
     "completing what another holds": lambda mcp: ("aof_task_complete", {"taskId": _held(mcp)}),
     "an outcome that needs blockers": lambda mcp: ("aof_task_complete", {"taskId": _task(mcp), "outcome": "blocked"}),
-    "an outcome that there is not": lambda mcp: ("aof_task_complete", {"taskId": _task(mcp), "outcome": "done"}),
-    "such an outcome of a hop": lambda mcp: ("aof_task_complete", {"taskId": _gated(mcp), "outcome": "done"}),
-    "no outcome of a hop": lambda mcp: ("aof_task_complete", {"taskId": _gated(mcp)}),
+    "an outcome that there is not": lambda mcp: ("aof_task_complete", {"taskId": _task(mcp), "outcome": "maybe"}),
+    "such an outcome of a hop": lambda mcp: ("aof_task_complete", {"taskId": _gated(mcp), "outcome": "maybe"}),
     "completing what is cancelled": lambda mcp: ("aof_task_complete", {"taskId": _cancelled(mcp)}),
     "claiming a draft": lambda mcp: ("aof_task_claim", {"taskId": _task(mcp, metadata={"draft": True})}),
     "claiming from the backlog": lambda mcp: ("aof_task_claim", {"taskId": _task(mcp, backlog=True)}),
@@ -232,9 +231,9 @@ def test_every_surface_teaches_what_the_outcomes_of_a_hop_do(doors: Doors) -> No
         workflow(door.root, template(hop("a"), hop("b", "a")))
         task_id = door.elsewhere.create("Gated", brief="x", workflow="flow").task_id
         before = contents(door.root)
-        refused = door.ask("complete", task_id=task_id, outcome="done")
+        refused = door.ask("complete", task_id=task_id, outcome="maybe")
         assert isinstance(refused, Refusal)
-        assert "'done'" in refused.message, door.name
+        assert "'maybe'" in refused.message, door.name
         for word in ("complete (advance)", "needs_review (send back", "blocked (hold", task_id):
             assert word in f"{refused.message} {refused.hint}", (door.name, refused)
         assert contents(door.root) == before

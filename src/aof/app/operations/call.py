@@ -120,10 +120,6 @@ def _wrong(operation: Operation, said: str, given: object, *, tool: bool) -> Inv
     refused = next((one for one in fields if one.encode_name == wrong.details.get("parameter")), None)
     if refused is not None and not isinstance(refused.default, str):  # else the call is right without it
         example.setdefault(refused.name, _placeholder(refused))
-    for taught in operation.taught:
-        if taught.parameter == wrong.details.get("parameter"):
-            shown = Call(operation.name, example | dict(taught.example))
-            return InvalidInput(wrong.message, taught.meaning, shown, **wrong.details)
     return wrong
 
 

@@ -104,14 +104,6 @@ class TaskParams(Params, frozen=True, kw_only=True):
     task_id: TaskId
 
 
-class Taught(msgspec.Struct, frozen=True):
-    """What the values of a parameter do, and parameters of a call that works."""
-
-    parameter: str
-    meaning: str
-    example: tuple[tuple[str, str], ...]
-
-
 class Family(msgspec.Struct, frozen=True, kw_only=True):
     """A verb that several operations share; its first word says which of them is meant.
 
@@ -164,9 +156,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     type says little; it is too long for tools. `acts` names the parameter that says who acts.
     As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well;
     `tool_defaults` are the values of those that a model leaves out, where they differ from everybody else's.
-    `taught` says, for a parameter that is often given wrong, what its values do. `needs` is the scope that a token must
-    have to call it, where the effect alone does not tell; `needs_more` says so of single values of a parameter. `verb`
-    is the words that call it on the command line, `cli` what else is said of them there. `stand_in` is for hints.
+    `needs` is the scope that a token must have to call it, where the effect alone does not tell; `needs_more` says so
+    of single values of a parameter. `verb` is the words that call it on the command line, `cli` what else is said of
+    them there. `stand_in` is for hints.
     """
 
     name: str
@@ -184,7 +176,6 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     tool_defaults: tuple[tuple[str, object], ...] = ()
     ask: Callable[..., Any] | None = None
     answer: Callable[[], dict[str, Any]] | None = None
-    taught: tuple[Taught, ...] = ()
     needs: Scope | None = None
     needs_more: tuple[tuple[str, object, Scope], ...] = ()
     stand_in: StandIn | None = None

@@ -41,6 +41,11 @@ if TYPE_CHECKING:
 
 _FOREVER = 1e9  # seconds; the core has a stricter limit
 _TO_TAKE = ("ready", "review")  # hops that somebody could go on with
+# What agents call an outcome by mistake. Only the first word of each line is ever recorded.
+_OUTCOMES = {
+    "complete": ("approved", "approve", "done", "completed", "success", "ok"),
+    "needs_review": ("rejected", "reject", "changes_requested"),
+}
 _LOOK_AGAIN = 1.0  # seconds: the wait of a retry ends without any event
 
 
@@ -248,7 +253,7 @@ class RunService:
             actor=actor,
             key=key,
             summary=summary,
-            outcome=outcome,
+            outcome=_meant(outcome),
             blockers=tuple(blockers),
             summary_ref=summary_ref,
             deliverables=tuple(deliverables),
@@ -339,6 +344,12 @@ class RunService:
     ) -> Moved:
         """Send what is in review back."""
         return self._dispatcher.move(c.Reject, task_id, actor=actor, key=key, blockers=tuple(blockers), hop=hop)
+
+
+def _meant(outcome: str | None) -> str | None:
+    """The outcome that a caller means, in the one word that is recorded; any other word is left for the rules."""
+    said = None if outcome is None else outcome.strip().lower().replace("-", "_").replace(" ", "_")
+    return next((word for word, others in _OUTCOMES.items() if said in (word, *others)), outcome)
 
 
 def _ttl_ms(ttl: float | None) -> int | None:

@@ -22,7 +22,8 @@ class SchedulingPolicy:
     """How many runs there may be at once, and how long a task may stay in a status.
 
     With `promote`, all of the backlog becomes ready once it waits for nothing, not only what was put there to wait.
-    `handoff_ms` is how long a handoff without a due date may stay unanswered by an agent that AOF does not start.
+    `handoff_ms` is how long a handoff without a due date may stay unanswered by an agent that AOF does not start, and
+    how long a delegation without a timeout waits for its result.
     `archive_ms` is how long a task that is done or cancelled stays before it is archived; None keeps it for good.
     """
 

@@ -33,7 +33,9 @@ MEANINGS: Final = "complete (advance), needs_review (send back, with blockers), 
 
 
 def complete(records: Records, command: c.Complete, now: int) -> Verdict:
-    """Close the hop's run with its outcome, and let the workflow go on."""
+    """Close the hop's run with its outcome, and let the workflow go on; without one the hop is complete."""
+    if command.outcome is None:
+        command = msgspec.structs.replace(command, outcome="complete")
     task = records.task(command.task_id)
     workflow = workflow_of(task)
     if _repeats(records, task, workflow, command):
@@ -93,7 +95,7 @@ def _ended(task: Task, command: c.Complete) -> StaleLease:
 def _again(records: Records, task: Task, workflow: Workflow, command: c.Complete, refusal: AofError) -> Verdict:
     """A report of a hop that is over: what its last run says again changes nothing, any other comes too late."""
     mine = _last_by(workflow, command)
-    if not did(task, command.acting) or (command.outcome in (None, "complete") and mine):
+    if not did(task, command.acting) or (command.outcome == "complete" and mine):
         return Decision() if command.run is None or mine else refusal
     return _late(records, task, command, refusal)
 
@@ -169,12 +171,12 @@ def current(workflow: Workflow) -> str:
     return ", ".join(open_now) or "none"
 
 
-def outcome_required(task: Task, workflow: Workflow, hop: str | None, what: str = "") -> OutcomeRequired:
+def outcome_required(task: Task, workflow: Workflow, hop: str | None, what: str) -> OutcomeRequired:
     """The teaching refusal for a gated task."""
     at = hop or current(workflow)
     return OutcomeRequired(
-        f"{task.id} is in a DAG workflow ('{workflow.name}', current hop: '{at}'); {what or 'an outcome is required'}",
-        f"gated tasks need the parameter 'outcome' ({MEANINGS}) and take a 'summary'",
+        f"{task.id} is in a DAG workflow ('{workflow.name}', current hop: '{at}'); {what}",
+        f"the parameter 'outcome' says how a hop ends: {MEANINGS}; without it the hop is complete",
         Call("complete", {"task_id": task.id, "outcome": "complete", "summary": "…"}),
         hop=at,
         outcomes=list(OUTCOMES),
@@ -184,8 +186,6 @@ def outcome_required(task: Task, workflow: Workflow, hop: str | None, what: str 
 def _explained(task: Task, workflow: Workflow, command: c.Complete, hop: HopState | None = None) -> AofError | None:
     """What is wrong with the call itself."""
     name = hop.id if hop is not None else command.hop
-    if command.outcome is None:
-        return outcome_required(task, workflow, name)
     if command.outcome not in OUTCOMES:
         return outcome_required(task, workflow, name, f"there is no outcome '{str(command.outcome)[:80]}'")
     if command.outcome != "complete" and not any(text.strip() for text in command.blockers):

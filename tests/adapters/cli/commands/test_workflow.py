@@ -91,5 +91,5 @@ def test_a_role_and_a_hop_can_be_named(gated: Any) -> None:
         gated("complete", "001", *run, "--outcome", "complete", "--role", "developer", "--json").data["status"]
         == "ready"
     )
-    taught = gated("complete", "001", "--agent", "bob", "--json")
+    taught = gated("complete", "001", "--agent", "bob", "--outcome", "maybe", "--json")
     assert (taught.code, taught.error["code"]) == (1, "outcome_required")

@@ -405,7 +405,7 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--summary", "what was done, for the work log", metavar="T"),
-            Option("--outcome", "required in a workflow: complete, needs_review or blocked", metavar="O"),
+            Option("--outcome", "how it ended; default: complete (else needs_review or blocked)", metavar="O"),
             Option("--blocker", "what is in the way, with needs_review or blocked; may be repeated", metavar="T", kind="many", target="blockers"),
             Option("--role", "your role in the workflow", metavar="R", target="caller_role"),
             Option("--summary-ref", "file that holds the summary", metavar="PATH"),
@@ -1310,7 +1310,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--to", "receiver; several, with commas, for a broadcast; may be repeated", metavar="B", kind="many", actions=("new", "return", "escalate", "reroute", "list")),
             Option("--rationale", "why this decision was made; an escalation needs it", metavar="R", actions=("new", "escalate")),
             Option("--risk", "how risky the work is: low, medium or high", metavar="R", actions=("new",)),
-            Option("--timeout", "how long to wait for the result, as 30m; a number counts seconds", metavar="S", actions=("new",)),
+            Option("--timeout", "how long to wait for the result, as 30m; a number counts seconds; default of a delegation: handoff.defaultTimeout in aof.toml", metavar="S", actions=("new",)),
             Option("--on-timeout", "what happens when no result comes in time: retry, escalate or fail", metavar="O", actions=("new",)),
             Option("--capability", "required capability, as NAME or NAME:0.8 for a least proficiency; may be repeated", metavar="C", kind="many", type="item", target="capabilities", actions=("new",)),
             Option("--level", "autonomy level that the work needs", metavar="N", type="int", target="autonomy_budget", actions=("new",)),

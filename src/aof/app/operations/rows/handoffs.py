@@ -42,7 +42,14 @@ class HandoffNewParams(Params, frozen=True, kw_only=True):
     rationale: Annotated[str, param("why this decision was made; an escalation needs it")] | UnsetType = UNSET
     risk: Annotated[Risk, param("how risky the work is")] | UnsetType = UNSET
     timeout: (
-        Annotated[str, param("how long to wait for the result, as 30m; a number counts seconds", Spelling(metavar="S"))]
+        Annotated[
+            str,
+            param(
+                "how long to wait for the result, as 30m; a number counts seconds; "
+                "default of a delegation: handoff.defaultTimeout in aof.toml",
+                Spelling(metavar="S"),
+            ),
+        ]
         | UnsetType
     ) = UNSET
     on_timeout: Annotated[OnTimeout, param("what happens when no result comes in time")] | UnsetType = UNSET

@@ -18,11 +18,11 @@ from aof.app.operations.rows.fields import (
     Reason,
     Run,
 )
-from aof.app.operations.spec import Spelling, TaskParams, param
+from aof.app.operations.spec import Spelling, TaskParams, one_of, param
 from aof.core.model.kinds import Cause, Status
 
 Delivery = Literal["pending", "queued", "delivered", "failed"]
-Outcome = Literal["complete", "needs_review", "blocked"]
+OUTCOMES = ("complete", "needs_review", "blocked")  # what the schema says; the service understands other words, too
 
 
 class WorkerParams(TaskParams, frozen=True, kw_only=True):
@@ -77,7 +77,17 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
     """The outcome of a run."""
 
     summary: Annotated[str, param("what was done, for the work log", Spelling(metavar="T"))] | UnsetType = UNSET
-    outcome: Annotated[Outcome, param("required in a workflow")] | UnsetType = UNSET
+    outcome: (
+        Annotated[
+            str,
+            param(
+                "how it ended; default: complete",
+                Spelling(note="(else needs_review or blocked)"),
+                says=one_of(OUTCOMES),
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     blockers: (
         Annotated[
             list[str],

@@ -48,9 +48,8 @@ from aof.app.operations.rows.reports import (
     ReleaseParams,
     UpdateParams,
 )
-from aof.app.operations.spec import FILLED, Cli, Operation, Params, Spelling, StandIn, Taught, param
+from aof.app.operations.spec import FILLED, Cli, Operation, Params, Spelling, StandIn, param
 from aof.core.model.kinds import Priority
-from aof.core.workflows.outcomes import MEANINGS
 
 
 class CreateParams(Params, frozen=True, kw_only=True):
@@ -259,7 +258,6 @@ ROWS: tuple[Operation, ...] = (
             "expect_rev",
             "actor",
         ),
-        taught=(Taught("outcome", MEANINGS, (("outcome", "complete"), ("summary", "…"))),),
     ),
     Operation(
         name="update",

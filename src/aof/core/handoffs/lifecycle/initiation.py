@@ -163,6 +163,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
     def _records(self, records: Records, task: Task, level: int, now: int, waiting: Task | None) -> Iterator[Handoff]:
         """One record for each receiver, with the same payload."""
         asked, kind = self.proposal, KINDS[self.proposal.type]
+        usual = f"{records.policy.scheduling.handoff_ms}ms" if kind.timeout else None
         count = len(records.handoffs[task.id])
         group = uuid4(records.entropy, 0) if kind.several else None
         escalates = asked.type == "escalation"
@@ -182,7 +183,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
                 ),
                 return_protocol=ReturnProtocol(
                     expected=kind.returns and target not in asked.no_return,
-                    timeout=asked.timeout if kind.returns else None,
+                    timeout=(asked.timeout or usual) if kind.returns else None,
                     on_timeout=asked.on_timeout,
                 ),
                 audit=Rationale(decision_rationale=asked.rationale, risk_level=asked.risk),

@@ -14,7 +14,10 @@ from aof.core.model.kinds import Priority
 
 
 class HandoffKind(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules of one type. `waits` says whether the sender's task is held until the return unless it says so."""
+    """The rules of one type. With `timeout`, a return has the time of the settings where the sender gives none.
+
+    `waits` says whether the sender's task is held until the return unless it says so.
+    """
 
     returns: bool
     several: bool = False

@@ -64,7 +64,7 @@ def malformed(asked: HandoffProposal, sender: str, task_id: str) -> AofError | N
         limits.text("reason", asked.reason, limits.REASON, required=True)
         or limits.text("rationale", asked.rationale, limits.NOTES)
         or _bad_targets(asked, sender, task_id)
-        or _bad_return(asked, sender, task_id)
+        or _bad_return(asked)
         or _bad_rationale(asked, sender, task_id)
         or bad_capabilities("capabilities", list(asked.capabilities))
         or _bad_figures(asked)
@@ -88,18 +88,10 @@ def _bad_targets(asked: HandoffProposal, sender: str, task_id: str) -> AofError 
     return None
 
 
-def _bad_return(asked: HandoffProposal, sender: str, task_id: str) -> AofError | None:
-    kind = KINDS[asked.type]
+def _bad_return(asked: HandoffProposal) -> AofError | None:
     if asked.timeout is not None and duration_ms(asked.timeout) is None:
         return InvalidInput(f"'timeout' is no duration: {asked.timeout[:80]!r}", f"use one such as {EXAMPLES}")
-    if kind.timeout and asked.timeout is None:
-        return InvalidInput(
-            f"a {asked.type} needs 'timeout': how long the sender waits for the result",
-            "say how long",
-            _example(asked, sender, task_id),
-            parameter="timeout",
-        )
-    if asked.aggregation is not None and not kind.several:
+    if asked.aggregation is not None and not KINDS[asked.type].several:
         return InvalidInput(f"a {asked.type} has no 'aggregation'", "leave it out, or use the type broadcast")
     return limits.choice("aggregation", asked.aggregation or "all", AGGREGATIONS)
 
@@ -144,6 +136,5 @@ def required(given: tuple[Any, ...]) -> tuple[str | RequiredCapability, ...]:
 def _example(asked: HandoffProposal, sender: str, task_id: str) -> Call:
     given: dict[str, Any] = {"type": asked.type, "task_id": task_id, "from_agent": sender}
     given |= {"to": list(asked.to) or ["…"], "reason": asked.reason[:80] or "…"}
-    given |= {"timeout": "30m"} if KINDS[asked.type].timeout else {}
     given |= {"rationale": "…"} if KINDS[asked.type].rationale else {}
     return Call("handoff_new", given)
