@@ -21,22 +21,54 @@ def _kinds(page: InboxPage) -> list[tuple[str, object]]:
     return [(one.kind, one.task_id) for one in page.items]
 
 
-def test_everything_that_waits_for_a_person_is_there_oldest_first(fabric: Fabric, clock: FakeClock) -> None:
+def test_everything_that_waits_for_a_person_is_there_and_who_is_held_up_most_comes_first(
+    fabric: Fabric, clock: FakeClock
+) -> None:
     made: list[tuple[str, str]] = []
-    for kind, status in (("gate", "review"), ("deadletter", "deadletter"), ("blocked", "blocked")):
+    for kind, status in (("deadletter", "deadletter"), ("blocked", "blocked"), ("gate", "review")):
         made.append((kind, in_status(fabric, status)))
         clock.sleep(1)
     asking = in_status(fabric, "in-progress")
     fabric.ask(asking, text="Which?", agent="ada")
-    made.append(("question", asking))
+    made = [("question", asking), made[2], *made[:2]]
     for status in ("backlog", "ready", "done", "cancelled"):
         in_status(fabric, status)
     page = fabric.inbox()
     assert _kinds(page) == made
     assert (page.total, page.by_kind) == (4, {"gate": 1, "question": 1, "blocked": 1, "deadletter": 1})
-    assert [one.next[0].operation for one in page.items] == ["approve", "retry", "unblock", "answer"]
-    assert page.items[3].next[0].arguments == {"taskId": asking, "question": "Q1", "text": "…"}
-    assert [one.age for one in page.items] == [3, 2, 1, 0]
+    assert [one.next[0].operation for one in page.items] == ["answer", "approve", "retry", "unblock"]
+    assert page.items[0].next[0].arguments == {"taskId": asking, "question": "Q1", "text": "…"}
+    assert [one.age for one in page.items] == [0, 1, 3, 2]
+
+
+def test_questions_come_first_then_reviews_by_priority_then_what_is_overdue_each_oldest_first(
+    fabric: Fabric, clock: FakeClock
+) -> None:
+    stuck = in_status(fabric, "blocked")
+    made: list[tuple[str, str]] = []
+    for priority in ("low", "high", "critical", "normal", "high"):
+        clock.sleep(1)
+        made.append((priority, in_status(fabric, "review", priority=priority)))
+    late = fabric.create("Late", due="2026-01-01").task_id
+    asking = []
+    for priority in ("low", "critical"):
+        clock.sleep(1)
+        asking.append(in_status(fabric, "in-progress", priority=priority))
+        fabric.ask(asking[-1], text="Which?", agent="ada")
+    order = {name: rank for rank, name in enumerate(("critical", "high", "normal", "low"))}
+    reviews = [task for _, task in sorted(made, key=lambda one: order[one[0]])]
+    expected = [*asking, *reviews, late, stuck]
+    seen: list[object] = []
+    cursor = None
+    while True:
+        page = fabric.inbox(limit=2, cursor=cursor)
+        seen += [one.task_id for one in page.items]
+        if not page.next_cursor:
+            break
+        cursor = page.next_cursor
+    assert seen == expected
+    fabric.edit(made[0][1], priority="critical")
+    assert [one.task_id for one in fabric.inbox(kind=["gate"], limit=2).items] == [made[0][1], made[2][1]]
 
 
 def test_what_is_settled_is_not_there_any_more(fabric: Fabric) -> None:
@@ -60,7 +92,7 @@ def test_a_task_is_overdue_and_a_lease_abandoned_only_once_their_time_is_over(fa
     clock.sleep(299)
     assert fabric.inbox().total == 0  # the record says five minutes, the sign of life says more
     clock.sleep(200)
-    assert _kinds(fabric.inbox()) == [("lease", held), ("overdue", due)]
+    assert _kinds(fabric.inbox()) == [("overdue", due), ("lease", held)]
     fabric.recover()
     assert _kinds(fabric.inbox()) == [("overdue", due)]
 

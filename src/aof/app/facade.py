@@ -1997,7 +1997,7 @@ class Facade:
     def inbox(
         self, *, kind: Sequence[str] = (), person: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> InboxPage:
-        """What needs a person, oldest first; for one person: what waits for that one or for nobody in particular."""
+        """What needs a person, most urgent first; for one person: what waits for that one or nobody in particular."""
         return self.services.inbox.inbox(kind=kind, person=person, limit=limit, cursor=cursor)
 
     def agents(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> AgentPage:

@@ -1,8 +1,9 @@
-"""What needs a person, oldest first: what the tasks say, leases that nobody reclaimed, silent agents, mail, handoffs.
+"""What needs a person: what the tasks say, leases that nobody reclaimed, silent agents, mail, handoffs.
 
-Edits by hand that wait for a maintainer, too, counted from the last change of their task. What the tasks say comes from
-the store, page by page; the others are few and are looked up each time. Must not know any surface, nor who may do what
-about it.
+Who is held up most comes first: an agent that asks, reviews by priority, what is overdue, then the rest by age. Edits
+by hand that wait for a maintainer are there, too, counted from the last change of their task. What the tasks say comes
+from the store, page by page; the others are few and are looked up each time. Must not know any surface, nor who may do
+what about it.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from aof.core.model.task import Task
     from aof.core.runs.attention import Attention
 
-_PARTS = 4  # of a place: moment, kind, what, which part of it
+_PARTS = 5  # of a place: turn, moment, kind, what, which part of it
 _REASON = 500  # characters
 _OF_TASKS = ("gate", "question", "blocked", "deadletter", "overdue")
 
@@ -58,7 +59,7 @@ class InboxService:
         limit: int = 50,
         cursor: str | None = None,
     ) -> InboxPage:
-        """What needs a person, oldest first; for one person: what waits for that one or for nobody in particular."""
+        """What needs a person, most urgent first; for one person: what waits for that one or nobody in particular."""
         return _Look(self._environment).page(tuple(kind), person, limit, cursor)
 
 
@@ -86,7 +87,7 @@ class _Look:
             before=now,
             kinds=tuple(one for one in wanted if one in _OF_TASKS),
             person=person,
-            behind=(behind[0], behind[1], behind[2], behind[3]) if behind is not None else None,
+            behind=(behind[0], behind[1], behind[2], behind[3], behind[4]) if behind is not None else None,
             limit=limit + 1,
         )
         page = self._store.attention(asked)
@@ -145,7 +146,7 @@ class _Look:
     def _silent(self) -> Iterator[tuple[Attention, InboxItem]]:
         for agent, health in self._store.health().items():
             if not health.available:
-                one = attention.Attention(health.since, "agent", agent)
+                one = _one(health.since, "agent", agent)
                 call = Call("agents", {"agent": agent})
                 yield one, self._plain(one, health.reason or "does not answer", agent=agent, calls=(call,))
 
@@ -159,7 +160,7 @@ class _Look:
             task = next(iter(self._store.records({task_id})), None)
             if not isinstance(error, EditWaits) or task is None:
                 continue
-            one = attention.Attention(task.updated_at, "edit", task_id)
+            one = _one(task.updated_at, "edit", task_id)
             settle = (Call("sync", {"accept": task_id}), Call("sync", {"refuse": task_id}))
             calls = (*settle, Call("show", {"task_id": task_id}))
             yield one, self._item(one, task, reason=error.message, calls=calls)
@@ -181,7 +182,7 @@ class _Look:
             if task is None or not one.is_open or one.to_agent not in people:
                 continue
             person = "" if one.to_agent == HUMAN else one.to_agent
-            need = attention.Attention(one.answered_at or one.timestamp, "handoff", task.id, one.id, person)
+            need = _one(one.answered_at or one.timestamp, "handoff", task.id, one.id, person)
             what = "handoff_return" if one.state == "accepted" else "handoff_accept"
             given = {"handoff_id": one.id, "agent": one.to_agent}
             call = Call(what, given | ({"status": "success", "result": "…"} if what == "handoff_return" else {}))
@@ -203,7 +204,7 @@ class _Look:
             meant = [name for name in receivers.members(head, policy, everybody) if name in people]
             due = [name for name in meant if receivers.is_unread_by(head, name, policy, everybody)]
             if due:
-                one = attention.Attention(_moment(head.date), "mail", head.message_id, "", due[0])
+                one = _one(_moment(head.date), "mail", head.message_id, person=due[0])
                 call = Call("mail_ack", {"message_id": head.message_id, "agent": due[0], "reason": "…"})
                 calls = (call, Call("mail_show", {"message_id": head.message_id}))
                 yield one, self._plain(one, head.subject, agent=head.sender, message_id=head.message_id, calls=calls)
@@ -312,6 +313,10 @@ _TELLERS = {
     "overdue": _overdue,
     "lease": _lease,
 }
+
+
+def _one(since: str, kind: attention.Need, what: str, item: str = "", person: str = "") -> Attention:
+    return attention.Attention(attention.turn_of(kind), since, kind, what, item, person)
 
 
 def _moment(date: str) -> str:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal, NamedTuple
 
-from aof.core.model.lifecycle import FINISHED
+from aof.core.model.lifecycle import FINISHED, PRIORITIES
 from aof.core.model.task import Question, Task
 from aof.core.model.times import end_of
 from aof.core.model.workflow import held_leases
@@ -28,6 +28,8 @@ NEEDS: Final[tuple[Need, ...]] = (
     "handoff",
     "edit",
 )
+_TURNS: Final = {"question": "0", "gate": "1", "overdue": "2"}
+_LAST_TURN: Final = "3"
 _STUCK: Final = frozenset({"blocked", "waiting_input", "waiting_permission"})
 _RESTING: Final = frozenset({"backlog", "blocked"})
 
@@ -36,13 +38,23 @@ _Hops = list[dict[str, Any]] | None  # of a gated task
 
 
 class Attention(NamedTuple):
-    """One thing that needs a person: since when, of which kind, which task, which hop or question, and whose it is."""
+    """One thing that needs a person: since when, of which kind, which task, which hop or question, and whose it is.
 
+    `turn` comes first in the order: who is held up most comes first.
+    """
+
+    turn: str
     since: str
     kind: str
     task_id: str
     item: str = ""
     person: str = ""
+
+
+def turn_of(kind: str, priority: str = "") -> str:
+    """When a kind has its turn: an agent waits for an answer, then reviews by priority, then what is overdue."""
+    turn = _TURNS.get(kind, _LAST_TURN)
+    return f"{turn}{PRIORITIES.index(priority)}" if kind == "gate" else turn
 
 
 def attention_of(task: Task) -> tuple[Attention, ...]:
@@ -56,7 +68,7 @@ def attention_of(task: Task) -> tuple[Attention, ...]:
 
 
 def _one(task: Task, kind: Need, since: str, item: str = "") -> Attention:
-    return Attention(since, kind, task.id, item, task.owner or "")
+    return Attention(turn_of(kind, task.priority), since, kind, task.id, item, task.owner or "")
 
 
 def _dead(task: Task) -> Iterator[Attention]:
@@ -108,7 +120,7 @@ def _leases(task: Task) -> Iterator[Attention]:
             yield _one(task, "lease", lease.expires_at, place.removeprefix(task.id).removeprefix("/hops/"))
 
 
-Since = tuple[str, str, str, str]  # moment, kind, task, hop or question: the order of what needs a person
+Place = tuple[str, str, str, str, str]  # turn, moment, kind, task, hop or question: the order of what needs a person
 
 
 class AttentionQuery(NamedTuple):
@@ -117,12 +129,12 @@ class AttentionQuery(NamedTuple):
     before: str
     kinds: tuple[str, ...]
     person: str | None = None
-    behind: Since | None = None
+    behind: Place | None = None
     limit: int | None = None
 
 
 class AttentionPage(NamedTuple):
-    """A page of it, oldest first, and how many there are of each kind, also before the place."""
+    """A page of it, in its order, and how many there are of each kind, also before the place."""
 
     found: tuple[Attention, ...]
     by_kind: dict[str, int]
@@ -135,5 +147,5 @@ def selected(query: AttentionQuery, every: Iterable[Attention]) -> AttentionPage
         for one in every
         if one.kind in query.kinds and one.since <= query.before and query.person in (None, one.person or query.person)
     )
-    page = [one for one in kept if query.behind is None or tuple(one[:4]) > query.behind]
+    page = [one for one in kept if query.behind is None or tuple(one[:5]) > query.behind]
     return AttentionPage(tuple(page[: query.limit]), dict(Counter(one.kind for one in kept)))

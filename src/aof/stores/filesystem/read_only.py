@@ -207,7 +207,7 @@ class ReadOnlyStore(MemoryStore):
         return super().records(task_ids)
 
     def attention(self, query: AttentionQuery) -> AttentionPage:
-        """What needs a person, oldest first."""
+        """What needs a person, most urgent first."""
         self._caught_up()
         return super().attention(query)
 

@@ -13,7 +13,7 @@ from aof.adapters.cli.spec.grammar import Argument, Option, Verb, VerbAction
 VERBS: tuple[Verb, ...] = (
     Verb(
         "inbox",
-        "what needs a person, oldest first",
+        "what needs a person, most urgent first",
         operation="inbox",
         section="see",
         order=5,

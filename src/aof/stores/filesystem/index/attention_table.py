@@ -1,4 +1,4 @@
-"""What needs a person, in the index: a row for each, in the order of its age, so that a page is read and no more.
+"""What needs a person, in the index: a row for each, in their order, so that a page is read and no more.
 
 Must not know where the database lies, nor what counts as needing a person.
 """
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 TABLE: Final = """
 CREATE TABLE attention (
-  since TEXT, kind TEXT, task TEXT, item TEXT, person TEXT, PRIMARY KEY (since, kind, task, item)
+  turn TEXT, since TEXT, kind TEXT, task TEXT, item TEXT, person TEXT, PRIMARY KEY (turn, since, kind, task, item)
 ) WITHOUT ROWID;
-CREATE INDEX attention_by_kind ON attention (kind, since, task, item, person);
+CREATE INDEX attention_by_kind ON attention (kind, turn, since, task, item, person);
 """
-_INSERT: Final = "INSERT OR REPLACE INTO attention VALUES (?, ?, ?, ?, ?)"
-_DELETE: Final = "DELETE FROM attention WHERE (since, kind, task, item) = (?, ?, ?, ?)"
+_INSERT: Final = "INSERT OR REPLACE INTO attention VALUES (?, ?, ?, ?, ?, ?)"
+_DELETE: Final = "DELETE FROM attention WHERE (turn, since, kind, task, item) = (?, ?, ?, ?, ?)"
 
 
 def add(database: sqlite3.Connection, tasks: Iterable[Task]) -> None:
@@ -35,7 +35,7 @@ def add(database: sqlite3.Connection, tasks: Iterable[Task]) -> None:
 
 def remove(database: sqlite3.Connection, tasks: Iterable[Task]) -> None:
     """Take out what these tasks needed, as they were."""
-    rows = [one[:4] for task in tasks for one in attention_of(task)]
+    rows = [one[:5] for task in tasks for one in attention_of(task)]
     if rows:
         database.executemany(_DELETE, rows)
 
@@ -53,9 +53,9 @@ def find(database: sqlite3.Connection, query: AttentionQuery) -> AttentionPage:
     shared = " AND ".join(where)
     counts = database.execute(f"SELECT kind, count(*) FROM attention WHERE {shared} GROUP BY 1", values).fetchall()
     if query.behind is not None:
-        where.append("(since, kind, task, item) > (:since, :kind, :task, :item)")
-        values |= dict(zip(("since", "kind", "task", "item"), query.behind, strict=True))
+        where.append("(turn, since, kind, task, item) > (:turn, :since, :kind, :task, :item)")
+        values |= dict(zip(("turn", "since", "kind", "task", "item"), query.behind, strict=True))
     values["limit"] = -1 if query.limit is None else query.limit
-    order = "since, kind, task, item"
+    order = "turn, since, kind, task, item"
     sql = f"SELECT {order}, person FROM attention WHERE {' AND '.join(where)} ORDER BY {order} LIMIT :limit"
     return AttentionPage(tuple(Attention(*row) for row in database.execute(sql, values)), dict(counts))

@@ -170,7 +170,7 @@ class Index:
         return {task: tuple(blockers) for task, blockers in edges.items()}
 
     def attention(self, query: AttentionQuery) -> AttentionPage:
-        """What needs a person, oldest first."""
+        """What needs a person, most urgent first."""
         from aof.stores.filesystem.index import attention_table
 
         return self._cache.ask(lambda database: attention_table.find(database, query))

@@ -47,7 +47,7 @@ class IndexReadModel:
         return self.index.resources_in_use()
 
     def attention(self, query: AttentionQuery) -> AttentionPage:
-        """What needs a person, oldest first."""
+        """What needs a person, most urgent first."""
         return self.index.attention(query)
 
     def last_seen(self) -> dict[str, str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from aof.core.model.task import Task
 
-VERSION: Final = 9
+VERSION: Final = 10
 FOLDERS: Final = (*STATUSES, "archive")
 BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
 _NUMBER_BITS, _ID_BITS = 30, 57  # a number has at most nine digits, a day has eight
