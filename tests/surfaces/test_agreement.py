@@ -43,6 +43,7 @@ NO_METHOD = {"log", "org_check", "prime"}  # made of other methods: `events`, `o
 NOT_OF_THE_COMMAND_LINE = {(operation.name, "actor") for operation in OPERATIONS} | {  # `--actor`, which every verb has
     ("status", "compact"),  # `--compact`, which every verb has
     ("show", "full"),  # a person sees it laid out, and a script gets the whole
+    ("list", "full"),  # what a card of the web board says
     ("send", "messages"),  # FILE, or standard input
     ("import_tasks", "files"),  # FILE, or a folder
 }

@@ -98,6 +98,8 @@ class Facade:
     def list(
         self,
         *,
+        waits: bool | None = None,
+        full: bool = False,
         status: str | Sequence[str] | None = None,
         agent: str | None = None,
         tag: str | None = None,
@@ -116,8 +118,10 @@ class Facade:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Listed:
-        """Tasks by `status`, `agent`, `tag`, `search`, `limit`, `archived`."""
+        """Tasks by `status`, `agent`, `tag`, `search`, `limit`, `archived`; in `full` as a board's card has it."""
         return self.services.queries.list(
+            waits=waits,
+            full=full,
             status=status,
             agent=agent,
             tag=tag,

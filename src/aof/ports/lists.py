@@ -23,7 +23,7 @@ NEVER: Final = "~"  # follows every moment
 class Query:
     """Which tasks to list. `runnable_at` keeps those in `waiting_in` whose recorded waits are all over at that moment.
 
-    `dependent` keeps of these the ones that depend on others.
+    `waiting` keeps the others in `waiting_in` instead. `dependent` keeps of these the ones that depend on others.
     `open_hops` keeps gated tasks that run and have another hop to take, `open_handoffs` tasks with handoffs that
     something is still to come of, also when they are finished.
     `created`, `updated` and `due` keep what lies from the first moment on and before the second one; None is no limit.
@@ -51,6 +51,7 @@ class Query:
         unfinished: bool = False,
         runnable_at: str | None = None,
         waiting_in: str = "ready",
+        waiting: bool = False,
         busy_resources: tuple[str, ...] = (),
         dependent: bool = False,
         open_hops: bool = False,
@@ -78,6 +79,7 @@ class Query:
         self.unfinished = unfinished
         self.runnable_at = runnable_at
         self.waiting_in = waiting_in
+        self.waiting = waiting
         self.busy_resources = busy_resources
         self.dependent = dependent
         self.open_hops = open_hops

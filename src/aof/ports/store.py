@@ -287,6 +287,10 @@ class ReadModel(Protocol):
         """These tasks, as records without bodies; what does not exist is left out."""
         ...
 
+    def child_counts(self, task_ids: Collection[str]) -> dict[str, dict[str, int]]:
+        """How many tasks directly below each of these are in which status; who has none is left out."""
+        ...
+
     def health(self) -> dict[str, AgentHealth]:
         """What the log says last of each agent's health; an agent that it says nothing of can be reached."""
         ...

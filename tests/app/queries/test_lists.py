@@ -24,6 +24,46 @@ def numbers(fabric: Fabric, **filters: Any) -> list[str]:
     return [row.id[-3:] for row in fabric.list(**filters).tasks]
 
 
+def test_what_is_ready_is_listed_apart_from_what_waits_for_something(fabric: Fabric, clock: FakeClock) -> None:
+    first = fabric.create("First").task_id
+    after = fabric.create("After it", depends_on=[first]).task_id
+    above = fabric.create("Above it", metadata={"waitForChildren": True}).task_id
+    fabric.create("Below it", parent_id=above, backlog=True)
+    failed = fabric.create("Failed once").task_id
+    fabric.fail(failed, run=fabric.claim(failed, agent="ada").run_id, agent="ada", message="no wind")
+    locked = [fabric.create(f"Use the lab {number}", resource="lab").task_id for number in range(2)]
+    fabric.claim(locked[0], agent="ada")
+    waiting = fabric.list(waits=True)
+    assert [row.id for row in waiting.tasks] == [after, above, failed, locked[1]]
+    assert all(row.waits for row in waiting.tasks)
+    assert waiting.total == 4
+    claimable = fabric.list(waits=False)
+    assert [row.id for row in claimable.tasks] == [first]
+    assert claimable.total == 1
+    clock.sleep(3600)
+    assert failed in [row.id for row in fabric.list(waits=False).tasks]
+
+
+def test_a_full_list_has_what_a_card_of_a_board_says(fabric: Fabric) -> None:
+    parent = fabric.create("Parent", tags=["sea"], role="developer").task_id
+    children = [fabric.create(f"Child {number}", parent_id=parent).task_id for number in range(3)]
+    fabric.cancel(children[0])
+    run = fabric.claim(children[1], agent="ada").run_id
+    fabric.progress(children[1], run=run, agent="ada", text="half", percent=50)
+    rows = {row.id: row for row in fabric.list(full=True).tasks}
+    assert rows[parent]["tags"] == ("sea",)
+    assert rows[parent]["role"] == "developer"
+    assert rows[parent]["children"] == {"total": 3, "done": 0, "finished": 1}
+    assert rows[children[1]]["progress"] == {"percent": 50, "text": "half"}
+    assert rows[children[1]]["parentId"] == parent
+    fabric.complete(children[1], run=run, agent="ada")
+    (row,) = fabric.list(status="review", full=True).tasks
+    assert row["authors"] == ("ada",)
+    assert row["since"] == fabric.get(children[1]).last_transition_at
+    assert "progress" not in row
+    assert "tags" not in fabric.list().tasks[0]
+
+
 def test_a_day_is_due_until_it_is_over_and_a_moment_until_it_has_come(fabric: Fabric, clock: FakeClock) -> None:
     fabric.create("By Tuesday", due="2026-03-03")
     fabric.create("By ten", due="2026-03-03T10:00+01:00")

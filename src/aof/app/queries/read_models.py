@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -123,24 +123,27 @@ class ReadModels:
             raise found
         return times.iso(times.millis(found))
 
-    def listed(self, query: Query) -> Listed:
-        """Tasks in the order that was asked for."""
-        page = self.page(query)
+    def listed(self, query: Query, *, waits: bool | None = None, full: bool = False) -> Listed:
+        """Tasks in the order that was asked for; in full with what a card of a board says.
+
+        With `waits`, only what is ready: what waits for something, or what can be claimed.
+        """
+        if waits is not None:
+            query = query.but(waiting=waits, **self._queued_now())
+        page = self.page(query, full=full)
         return Listed(total=page.total, tasks=page.rows, next_cursor=_next(query, page))
 
     def runnable(self, query: Query) -> Query:
         """The query for tasks that wait for nothing; a queue has an order of its own and is read from its front."""
+        own_order = {"order": "schedule", "reverse": False, "behind": None}
+        return query.but(unrouted_too=query.agent is not None, **own_order, **self._queued_now())
+
+    def _queued_now(self) -> dict[str, Any]:
+        """What tells the tasks apart that can be claimed now and those that wait."""
         slots = self._policy.resource_slots
         used = dict.fromkeys(slots, 0) | self._store.resources_in_use()
         busy = tuple(resource for resource, count in used.items() if count >= slots.get(resource, 1))
-        return query.but(
-            runnable_at=times.iso(self._clock.now()),
-            busy_resources=busy,
-            order="schedule",
-            reverse=False,
-            behind=None,
-            unrouted_too=query.agent is not None,
-        )
+        return {"runnable_at": times.iso(self._clock.now()), "busy_resources": busy}
 
     def blocked(self, query: Query) -> Listed:
         """What is blocked, and why."""
@@ -152,25 +155,29 @@ class ReadModels:
         cursor = _next(query, page)
         return Summary(total=page.total, by_status=page.by_status, tasks=page.rows, next_cursor=cursor)
 
-    def page(self, query: Query) -> Rows:
+    def page(self, query: Query, *, full: bool = False) -> Rows:
         """Rows as the store has them; records are read only where there is something to note of them."""
-        if self._chart.noting() is None:
+        if self._chart.noting() is None and not full:
             page = self._store.rows(query)
             self._mark_overdue(page.rows)
         else:
             found = self._store.find(query)
             page = Rows(found.by_status, self.rows(found.tasks), found.end)
+            if full:
+                below = self._store.child_counts([task.id for task in found.tasks])
+                for row, task in zip(page.rows, found.tasks, strict=True):
+                    row.update(_card(task, below.get(task.id, {})))
         self._explain(query, page)
         return page
 
     def _explain(self, query: Query, page: Rows) -> None:
         """Say of each task in `ready` that cannot be claimed what it waits for."""
         queued = [row for row in page.rows if row.status == "ready"]
-        if not queued or query.runnable_at is not None:
+        if not queued or (query.runnable_at is not None and not query.waiting):
             return
         among = tuple(row.id for row in queued) if len(queued) <= _NAMED else None  # of more, all are asked for
         asked = Query(status=("ready",), among=among, agent=query.agent, counted=False)
-        claimable = {row.id for row in self._store.rows(self.runnable(asked)).rows}
+        claimable = set() if query.waiting else {row.id for row in self._store.rows(self.runnable(asked)).rows}
         waiting = [row for row in queued if row.id not in claimable]
         if waiting:
             now = self._clock.now()
@@ -266,6 +273,31 @@ class ReadModels:
         return unit_of_work.refusal(self._store, self._clock, self._chart.readable_policy, task.id)
 
 
+def _card(task: Task, below: dict[str, int]) -> dict[str, Any]:
+    """What a card says of a task beside its row; what there is none of is left out."""
+    routing, progress = task.routing, task.progress if task.status == "in-progress" else {}
+    told = {
+        "since": task.blocked.since if task.blocked is not None else task.last_transition_at,
+        "parentId": task.parent_id,
+        "tags": routing.tags,
+        "role": routing.role,
+        "team": routing.team,
+        "progress": {name: progress[name] for name in ("percent", "text") if progress.get(name) is not None},
+        "children": _counted(below) if below else None,
+        "authors": _authors(task) if task.status == "review" else (),
+        "attempts": task.retry.attempts,
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _authors(task: Task) -> tuple[str, ...]:
+    """The agents whose work waits for a verdict."""
+    if task.gated:
+        hops = task.workflow["hops"]
+        return tuple(dict.fromkeys(hop["agent"] for hop in hops if hop["status"] == "review" and hop.get("agent")))
+    return tuple(one for one in task.retry.agents if one in task.retry.ran_by) or task.retry.agents
+
+
 def _problem(problem: AofError) -> dict[str, Any]:
     """What is wrong about the file; while an edit waits, the task is as the log has it."""
     told = {"problem": {"code": problem.code, "message": problem.message, "hint": problem.hint}}
@@ -276,9 +308,13 @@ def _problem(problem: AofError) -> dict[str, Any]:
 
 def _progress_of(below: Sequence[Task]) -> dict[str, Any]:
     """How far the tasks below one are."""
-    by_status = Counter(child.status for child in below)
+    by_status = dict(Counter(child.status for child in below))
+    return _counted(by_status) | {"byStatus": by_status}
+
+
+def _counted(by_status: Mapping[Any, int]) -> dict[str, int]:
     finished = sum(count for status, count in by_status.items() if status in FINISHED)
-    return {"total": len(below), "done": by_status["done"], "finished": finished, "byStatus": dict(by_status)}
+    return {"total": sum(by_status.values()), "done": by_status.get("done", 0), "finished": finished}
 
 
 def _choice(name: str, given: object, there: Sequence[str]) -> None:

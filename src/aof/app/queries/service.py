@@ -70,9 +70,9 @@ class QueryService:
             self._store, self.resolve(task_id), attempt=attempt, stream=stream, offset=offset, limit=limit
         )
 
-    def list(self, **filters: Unpack[Filters]) -> Listed:
-        """Tasks by `status`, `agent`, `tag`, `search`, `limit`, `archived`."""
-        return self._models.listed(self._models.query(**filters))
+    def list(self, *, waits: bool | None = None, full: bool = False, **filters: Unpack[Filters]) -> Listed:
+        """Tasks by `status`, `agent`, `tag`, `search`, `limit`, `archived`; in `full` as a board's card has it."""
+        return self._models.listed(self._models.query(**filters), waits=waits, full=full)
 
     def search(
         self,

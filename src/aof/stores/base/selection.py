@@ -86,8 +86,7 @@ def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
         and _within(query.created, task.created_at)
         and _within(query.updated, task.updated_at)
         and _within(query.due, _due(task))
-        and (query.runnable_at is None or _waits_for_nothing(task, tasks, query))
-        and task.resource not in query.busy_resources
+        and _is_in_queue(task, tasks, query)
         and (not query.open_hops or (has_open_hop(task) and not _waits_below(task, tasks)))
         and (not query.open_handoffs or bool(task.handoffs))
     )
@@ -123,6 +122,14 @@ def _relevance(task: Task, text: str) -> int:
         return len(PARTS)
     texts = (task.title, *parts(task.body))
     return next((len(PARTS) - place for place, one in enumerate(texts) if sought and hold((one,), sought)), 0)
+
+
+def _is_in_queue(task: Task, tasks: dict[str, Task], query: Query) -> bool:
+    if query.waiting:
+        here = task.status == query.waiting_in and not task.archived
+        return here and not _is_in_queue(task, tasks, query.but(waiting=False))
+    free = query.runnable_at is None or _waits_for_nothing(task, tasks, query)
+    return free and task.resource not in query.busy_resources
 
 
 def _waits_for_nothing(task: Task, tasks: dict[str, Task], query: Query) -> bool:

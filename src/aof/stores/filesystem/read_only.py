@@ -206,6 +206,11 @@ class ReadOnlyStore(MemoryStore):
         self._caught_up()
         return super().records(task_ids)
 
+    def child_counts(self, task_ids: Collection[str]) -> dict[str, dict[str, int]]:
+        """How many tasks below each of these are in which status."""
+        self._caught_up()
+        return super().child_counts(task_ids)
+
     def attention(self, query: AttentionQuery) -> AttentionPage:
         """What needs a person, most urgent first."""
         self._caught_up()

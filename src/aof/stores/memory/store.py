@@ -126,6 +126,16 @@ class MemoryStore:
             found = [task for one in task_ids if (task := self._kept.one(one).task) is not None]
         return tuple(copied(msgspec.structs.replace(task, body="", layout=None)) for task in found)
 
+    def child_counts(self, task_ids: Collection[str]) -> dict[str, dict[str, int]]:
+        """How many tasks below each of these are in which status."""
+        found: dict[str, dict[str, int]] = {}
+        with self._kept.lock:
+            for task in self._kept.tasks().values():
+                if task.parent_id in task_ids:
+                    counts = found.setdefault(str(task.parent_id), {})
+                    counts[task.status] = counts.get(task.status, 0) + 1
+        return found
+
     def attention(self, query: attention.AttentionQuery) -> attention.AttentionPage:
         """What needs a person, from the records themselves."""
         with self._kept.lock:

@@ -58,6 +58,7 @@ VERBS: tuple[Verb, ...] = (
         section="see",
         order=20,
         options=(
+            Option("--waiting", "only what is ready and waits for something", target="waits"),
             Option("--status", "only this status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S"),
             Option("--archived", "also what was archived"),
             Option("--sort", "order: id, priority, created, updated, due, title or status", metavar="S"),

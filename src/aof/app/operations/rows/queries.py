@@ -55,6 +55,24 @@ class ListParams(PageParams, frozen=True, kw_only=True):
     archived: Annotated[bool, param("also what was archived")] | UnsetType = UNSET
 
 
+class ListedParams(ListParams, frozen=True, kw_only=True):
+    """Which tasks, and how much of each. `waits`: false lists what is ready and waits for nothing."""
+
+    waits: (
+        Annotated[
+            bool,
+            param(
+                "only what is ready and waits for something",
+                Spelling(option="--waiting"),
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    full: Annotated[
+        bool, param("also tags, parent, progress, subtasks and whose work is in review", Spelling(hidden=True))
+    ] = False
+
+
 class ReadyParams(FilterParams, frozen=True, kw_only=True):
     """Whose work, and whether to explain the rest."""
 
@@ -128,12 +146,43 @@ class TaskRow(Result, frozen=True, kw_only=True):
     state: str | UnsetType = UNSET
 
 
+class Subtasks(Result, frozen=True, kw_only=True):
+    """How far the tasks directly below one are."""
+
+    total: int
+    done: int
+    finished: int
+
+
+class ListedTask(TaskRow, frozen=True, kw_only=True):
+    """One line of a list; in full with what a card of a board says, where there is something to say.
+
+    `since` is when the task came to its status, or was blocked. `authors` are the agents whose work is in review.
+    """
+
+    since: str | UnsetType = UNSET
+    parent_id: str | UnsetType = UNSET
+    tags: tuple[str, ...] | UnsetType = UNSET
+    role: str | UnsetType = UNSET
+    team: str | UnsetType = UNSET
+    progress: dict[str, Any] | UnsetType = UNSET
+    children: Subtasks | UnsetType = UNSET
+    authors: tuple[str, ...] | UnsetType = UNSET
+    attempts: int | UnsetType = UNSET
+
+
 class TaskPage(Result, frozen=True, kw_only=True):
     """A page of tasks, how many match in all, and the cursor of the next page where there is one."""
 
     total: int
     tasks: tuple[TaskRow, ...]
     next_cursor: str | UnsetType = UNSET
+
+
+class ListedTasks(TaskPage, frozen=True, kw_only=True):
+    """A page of tasks, how many match in all, and the cursor of the next page where there is one."""
+
+    tasks: tuple[ListedTask, ...]
 
 
 class FoundTask(TaskRow, frozen=True, kw_only=True):
@@ -245,8 +294,8 @@ ROWS: tuple[Operation, ...] = (
     ),
     Operation(
         name="list",
-        parameters=ListParams,
-        result=TaskPage,
+        parameters=ListedParams,
+        result=ListedTasks,
         help="Tasks in the order of their IDs, or sorted otherwise.",
         effect="read",
         tool="aof_list",

@@ -37,6 +37,7 @@ _NUMBERED = f"""WITH RECURSIVE days(first) AS (
     UNION ALL
     SELECT (SELECT min(place) FROM tasks WHERE place >= first + {_DAY}) / {_DAY} * {_DAY} FROM days WHERE first >= 0
   ) SELECT {schema.name()} FROM days CROSS JOIN tasks ON place = first + ? ORDER BY {schema.number()}"""
+_CHILD_COUNTS = "SELECT parent, status, count(*) FROM tasks WHERE parent IN ({}) GROUP BY 1, 2"
 _DEPENDENTS = "SELECT task FROM edges WHERE blocker = ?"
 _OWN_LEASE = "whose = ?1 AND json_extract(record, '$.lease') IS NOT NULL"
 _HELD = f"SELECT {schema.name()}, hops, handed, {_OWN_LEASE} FROM tasks WHERE {{}} ORDER BY {schema.number()}"
@@ -219,6 +220,13 @@ class Index:
             return tuple(schema.record(row[0]) for row in found if row is not None)
 
         return self._cache.ask(each)
+
+    def child_counts(self, task_ids: Collection[str]) -> dict[str, dict[str, int]]:
+        """How many tasks below each of these are in which status."""
+        found: dict[str, dict[str, int]] = {}
+        for parent, status, count in self._rows(_CHILD_COUNTS.format(", ".join("?" * len(task_ids))), *task_ids):
+            found.setdefault(parent, {})[status] = count
+        return found
 
     def rebuild(self) -> None:
         """Discard the cache and rebuild it."""

@@ -31,6 +31,7 @@ _FIELDS = (
     "coalesce(json_extract(record, '$.archived'), 0)",
 )
 _MOST = 2**62
+_DUE = "(waits_until IS NULL OR waits_until <= :moment)"
 _IN_ID = frozenset("task-0123456789")
 _NUMBER = schema.number()
 _UNFINISHED = f"NOT IN ({', '.join(repr(status) for status in sorted(FINISHED))})"
@@ -161,6 +162,7 @@ def _is_tallied(query: Query) -> bool:
             query.among is not None,
             query.unfinished,
             query.dependent,
+            query.waiting,
             query.open_hops,
             query.open_handoffs,
             query.created != OPEN,
@@ -195,7 +197,7 @@ def _lanes(query: Query) -> Iterator[str]:
         return
     if query.runnable_at is not None:
         if query.waiting_in in wanted:
-            yield f"{_free(query)} AND (waits_until IS NULL OR waits_until <= :moment)"
+            yield from _held(query) if query.waiting else (f"{_free(query)} AND {_DUE}",)
         return
     for status in wanted:
         if status not in schema.OVER and query.order == "schedule":
@@ -204,6 +206,13 @@ def _lanes(query: Query) -> Iterator[str]:
             yield schema.within(status)
     if query.archived:
         yield " AND ".join((schema.within("archive"), *_in_status(query)))
+
+
+def _held(query: Query) -> Iterator[str]:
+    """What other tasks hold or must not start, and what waits for its time or a resource."""
+    busy = ", ".join(f":busy{number}" for number in range(len(query.busy_resources)))
+    yield f"status = '{query.waiting_in}' AND held = 0 AND (waits_until > :moment OR resource IN ({busy}))"
+    yield from (f"status = '{query.waiting_in}' AND held = {held}" for held in (1, 2))
 
 
 def _free(query: Query) -> str:
@@ -227,6 +236,7 @@ def _shared(query: Query, values: dict[str, Any]) -> Iterator[str]:
     if query.busy_resources:
         busy = {f"busy{number}": resource for number, resource in enumerate(query.busy_resources)}
         values |= busy
+    if query.busy_resources and not query.waiting:
         yield f"resource NOT IN ({', '.join(f':{name}' for name in busy)})"
     if query.runnable_at is not None:
         values["moment"] = query.runnable_at

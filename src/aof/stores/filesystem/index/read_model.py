@@ -74,6 +74,10 @@ class IndexReadModel:
         """These tasks, without their bodies."""
         return self.index.records(task_ids)
 
+    def child_counts(self, task_ids: Collection[str]) -> dict[str, dict[str, int]]:
+        """How many tasks below each of these are in which status."""
+        return self.index.child_counts(task_ids)
+
     def locking(self) -> tuple[Task, ...]:
         """The running tasks that hold locks on files."""
         return self.index.locking()
