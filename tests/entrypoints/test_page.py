@@ -83,6 +83,45 @@ def test_without_a_service_the_command_is_one_until_it_is_told_to_stop(root: Pat
     assert page.served_at(str(root)) is None
 
 
+def test_of_several_that_open_the_board_at_once_one_serves_it_and_all_lead_there(root: Path) -> None:
+    command, out, quiet = _command(root, "board", "--web", "--no-open"), subprocess.PIPE, subprocess.DEVNULL
+    several = [subprocess.Popen(command, stdout=out, stderr=quiet, text=True, env=_environment()) for _ in range(3)]
+    try:
+        urls = [one.stdout.readline().strip() for one in several if one.stdout is not None]
+        (address,) = {url.partition("/board/")[0] for url in urls}
+        assert page.served_at(str(root)) == address
+        assert len({_opened(url) for url in urls}) == 3
+        over = [one for one in several if not (root / f"locks/service-{one.pid}").exists()]
+        assert [one.wait(BOUND) for one in over] == [0, 0]
+    finally:
+        for one in several:
+            one.kill()
+            one.communicate(timeout=BOUND)
+
+
+def test_a_port_that_is_asked_for_leads_to_the_service_that_serves_it(root: Path) -> None:
+    addresses = ServiceAddresses(str(root))
+    with addresses.announced(("http://127.0.0.1:8420", "http://127.0.0.1:8421")):
+        assert page.served_at(str(root), 8421) == "http://127.0.0.1:8421"
+        assert page.served_at(str(root), 8422) is None
+
+
+def test_whoever_waits_to_open_the_board_is_let_on_once_it_is_served_or_its_starter_is_gone(root: Path) -> None:
+    with page.starting(str(root)) as let_on:
+        let_on()
+        with page.starting(str(root)):
+            pass
+    with page.starting(str(root)):
+        pass
+
+
+def test_a_service_of_another_user_is_not_believed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ServiceAddresses(str(root)).announced(("http://127.0.0.1:8420",)):
+        assert page.served_at(str(root)) is not None
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        assert page.served_at(str(root)) is None
+
+
 def test_opening_the_board_changes_nothing(root: Path) -> None:
     with aof.open(root, actor="pm") as fabric:
         fabric.create("Kept for later", backlog=True)

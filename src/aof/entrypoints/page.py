@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from urllib.parse import urlsplit
 
 from aof.adapters.system import SystemClock
@@ -18,16 +20,21 @@ _ANY = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - names that are 
 _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 
-def served_at(data_dir: str | None) -> str | None:
-    """Where a browser reaches the page of a data directory; None where no service serves it on a port."""
-    return browsable(ServiceAddresses(find_data_dir(data_dir)).known())
+def served_at(data_dir: str | None, port: int | None = None) -> str | None:
+    """Where a browser reaches the page of a data directory, or on this port; None where no service serves it so."""
+    return browsable(ServiceAddresses(find_data_dir(data_dir)).known(), port)
 
 
-def browsable(addresses: tuple[str, ...]) -> str | None:
-    """The first address that a browser on this machine can open."""
+def starting(data_dir: str | None) -> AbstractContextManager[Callable[[], None]]:
+    """Keeps others from starting a service meanwhile; what it gives lets them on before the context ends."""
+    return ServiceAddresses(find_data_dir(data_dir)).starting()
+
+
+def browsable(addresses: tuple[str, ...], wanted: int | None = None) -> str | None:
+    """The first address that a browser on this machine can open, or that has this port."""
     for address in addresses:
         parts = urlsplit(address)
-        if parts.scheme in ("http", "https"):
+        if parts.scheme in ("http", "https") and wanted in (None, parts.port):
             host, _, port = parts.netloc.rpartition(":")
             return f"{parts.scheme}://{_ANY.get(host, host)}:{port}"
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, TextIO
 
 import msgspec
@@ -72,13 +73,23 @@ def open_page(context: Context, values: dict[str, Any]) -> Answer:
         url: str = pages.make_link(data_dir, actor, scope, address)
         return url
 
-    running = pages.served_at(data_dir) if "port" not in values else None
-    if running is not None:
-        url = linked(running)
-        opened = opens and pages.open_browser(url)
-        return Answer({"url": url, "opened": opened}, lambda screen: _say(screen, url))
+    with pages.starting(data_dir) as let_on:
+        running = pages.served_at(data_dir, values.get("port"))
+        if running is None:
+            return _serve_page(context, values, linked, let_on, opens=opens)
+    url = linked(running)
+    opened = opens and pages.open_browser(url)
+    return Answer({"url": url, "opened": opened}, lambda screen: _say(screen, url))
+
+
+def _serve_page(
+    context: Context, values: dict[str, Any], linked: Callable[[str], str], let_on: Callable[[], None], *, opens: bool
+) -> Answer:
+    """Serve only the page; who else wants to open it is let on once it is served."""
+    pages = context.bootstrap("surfaces")().pages()
 
     def ready(addresses: tuple[str, ...]) -> TextIO:
+        let_on()
         url = linked(pages.browsable(addresses))
         deliver(context, Answer({"url": url, "opened": False}, lambda screen: _say(screen, url)))
         if opens:

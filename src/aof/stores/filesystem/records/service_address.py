@@ -1,15 +1,16 @@
 """Where the services of a data directory can be reached. Must not know what they serve.
 
 Each service keeps its file locked as long as it runs, so a file that a dead one left behind is not believed: somebody
-else may listen at its address by now.
+else may listen at its address by now. Nor is a file of another user: a link that lets somebody in must not go there.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import msgspec
 
@@ -17,7 +18,7 @@ from aof._support import nesting
 from aof.stores.filesystem.io.disk import Disk
 from aof.stores.filesystem.io.paths import Paths
 
-_PREFIX = "service-"
+_PREFIX, _STARTING = "service-", "service.lock"
 _MOST = 65_536  # bytes
 
 
@@ -45,6 +46,19 @@ class ServiceAddresses:
                 self._disk.unlink(path)
             os.close(fd)
 
+    @contextmanager
+    def starting(self) -> Iterator[Callable[[], None]]:
+        """One process at a time looks for a service and starts one: until the context ends, or what it gives is called.
+
+        A process that dies lets the next one in.
+        """
+        fd = self._disk.open_state(f"{self._folder}/{_STARTING}")
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield partial(fcntl.flock, fd, fcntl.LOCK_UN)
+        finally:
+            os.close(fd)
+
     def known(self) -> tuple[str, ...]:
         """The addresses of the services that run now."""
         found: list[str] = []
@@ -59,6 +73,8 @@ class ServiceAddresses:
         except OSError:
             return []
         try:
+            if os.fstat(fd).st_uid != os.geteuid():
+                return []
             if _is_locked(fd):
                 return nesting.decode(os.read(fd, _MOST), list[str])
             with suppress(OSError):
