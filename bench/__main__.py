@@ -1,4 +1,4 @@
-"""`python -m bench`: everything that `aof bench` measures, and others beside it. See README.md."""
+"""`python -m bench`: everything that `aof admin bench` measures, and others beside it. See README.md."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def measured(folder: Path, *, amount: Amount, say: Callable[[str], object]) -> P
     roots = [written(folder / f"snapshot-{count}", count) for count in (amount.few, amount.many)]
     rows = [
         _grown(f"a snapshot of {amount.many:,} tasks, asked again", amount, _asked_again(roots, amount, say)),
-        _grown(f"'aof snapshot' of {amount.many:,} tasks", amount, _commands(roots, amount, say)),
+        _grown(f"'aof admin snapshot' of {amount.many:,} tasks", amount, _commands(roots, amount, say)),
     ]
     with serving(folder / "followed", 1) as server:
         shares = _followed(server, folder / "followed" / ".aof", amount, say)

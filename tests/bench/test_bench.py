@@ -70,7 +70,7 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
         "tool calls, in sessions",
         "tool calls, newest revision",
         "a snapshot of 40 tasks, asked again",
-        "'aof snapshot' of 40 tasks",
+        "'aof admin snapshot' of 40 tasks",
         "one follower, native events",
         "one follower, agentruntime events",
         "/board/tasks at 40 tasks, server's CPU",

@@ -375,8 +375,8 @@ Reading needs no right beyond reaching the data: {reads}.
 
 The table is for tokens with the scope `admin`. With `read` a token only reads; with `work` it approves, rejects,
 cancels, pauses, retries and archives nothing, by no operation and no message ([HTTP](http.md#tokens)). A process with
-a run's secret acts as that run's agent, and may not use `aof token`, `aof trust`, `aof init`, `aof import` or `aof up`.
-Once the run has ended its writes are `stale_lease`.
+a run's secret acts as that run's agent, and may not use `aof admin token`, `aof trust`, `aof init`, `aof import` or
+`aof up`. Once the run has ended its writes are `stale_lease`.
 
 An MCP session on stdio without `AOF_ACTOR` has the first name that it uses, else the user's, and nobody has proven that
 name. With a chart or strict identity it is a worker's: the name of a maintainer, a lead or a reviewer is refused with

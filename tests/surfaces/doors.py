@@ -318,7 +318,7 @@ def http_door(folder: Path, settings: str = "", role: str = "admin") -> Iterator
 
 
 def new_token(root: Path, actor: str, role: str) -> str:
-    """A token as `aof token create` gives it."""
+    """A token as `aof admin token create` gives it."""
     said = OnTheCommandLine.run(_nowhere(root), "token", "create", "--for", actor, "--role", role)
     assert isinstance(said, dict)
     return str(said["token"])

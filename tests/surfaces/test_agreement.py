@@ -17,7 +17,7 @@ import pytest
 from aof.adapters.cli.spec.generate import spelled
 from aof.adapters.cli.spec.grammar import Verb
 from aof.adapters.cli.spec.operations import NAMES
-from aof.adapters.cli.spec.verbs import VERBS
+from aof.adapters.cli.spec.verbs import VERBS, verb_of
 from aof.adapters.http.api.openapi import document
 from aof.adapters.mcp.tools import tools
 from aof.app.fabric import Fabric
@@ -78,7 +78,7 @@ def _wire_names(operation: Operation) -> dict[str, str]:
 
 
 def _verb(operation: Operation) -> Verb:
-    return next(verb for verb in VERBS if verb.name == operation.verb.split()[0])
+    return verb_of(operation.verb)
 
 
 def _targets(verb: Verb) -> set[str]:

@@ -76,7 +76,7 @@ def test_an_unproven_session_does_not_have_the_name_of_a_maintainer_or_a_reviewe
             assert isinstance(answer, Refusal), operation
             assert answer.code == "unauthenticated", operation
             assert f"AOF_ACTOR={name}" in answer.hint
-            assert "aof token create" in answer.hint
+            assert "aof admin token create" in answer.hint
         assert _code(mcp.ask("claim", task_id=free, agent="ada")) == "yes", "a worker's name is enough for work"
         assert _code(mcp.ask("approve", task_id=task_id)) == "not_allowed"
         assert _code(mcp.ask("approve", task_id=task_id, actor=name)) == "actor_mismatch"

@@ -88,11 +88,11 @@ def _steps(kind: Kind, server: Server, changed: set[str]) -> list[str]:
     steps = [f"{kind.title} {kind.asks}"]
     if server.url is not None and kind.settings.form.gap:
         steps.append(
-            f"{kind.title} reads no variables: replace {GAP} in {written[0]} by what 'aof token create {kind.name}' "
-            "prints, and do not commit that file"
+            f"{kind.title} reads no variables: replace {GAP} in {written[0]} by what "
+            f"'aof admin token create {kind.name}' prints, and do not commit that file"
         )
     elif server.url is not None:
         steps.append(
-            f"{kind.title} needs a token in {TOKEN}: the first line that 'aof token create {kind.name}' prints"
+            f"{kind.title} needs a token in {TOKEN}: the first line that 'aof admin token create {kind.name}' prints"
         )
     return steps

@@ -140,7 +140,7 @@ def advice(root: str, trust: Trust) -> Iterator[Problem]:
             yield Problem("channel_untrusted", "aof.toml", f"channel {one.name} gets nothing", "see it: aof trust")
         elif one.failures:
             what = f"channel {one.name} failed {one.failures} times since {one.failed_since}: {one.error}"
-            yield Problem("channel_failing", "aof.toml", what, f"correct it, then: aof notify test {one.name}")
+            yield Problem("channel_failing", "aof.toml", what, f"correct it, then: aof admin notify test {one.name}")
 
 
 def channel_of(one: Configured, trust: Trust) -> AppriseChannel:
@@ -152,7 +152,7 @@ def send_test(root: str, trust: Trust, name: str) -> None:
     """Send a message that says what it is; raises NotAllowed where nobody trusts the channel, else Unavailable."""
     found = next((one for one in configured(root, load_settings(root)) if one.plan.name == name), None)
     if found is None:
-        raise InvalidInput(f"there is no channel {name[:40]!r}", "see the channels: aof notify")
+        raise InvalidInput(f"there is no channel {name[:40]!r}", "see the channels: aof admin notify")
     channel = channel_of(found, trust)
     if (why := channel.refused()) is not None:
         raise NotAllowed(f"nothing was sent: {why}", "aof trust")

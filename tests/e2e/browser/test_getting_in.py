@@ -101,7 +101,7 @@ def test_a_wrong_token_is_refused_with_the_command_that_makes_one(served: Served
     page.goto(f"{served.origin}/board/login")
     page.get_by_label("Token").fill("aof_00000000_nothing")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.locator(".problem")).to_contain_text("aof token create")
+    expect(page.locator(".problem")).to_contain_text("aof admin token create")
 
 
 def test_a_reader_is_offered_nothing_that_writes(served: Served, visitor: Visitor) -> None:

@@ -89,8 +89,10 @@ def _mute() -> None:
 def _run(parsed: Parsed) -> int:
 
     context = output.Context(parsed.options, _open)
-    if parsed.verb is None or parsed.options.get("help"):
+    if parsed.verb is None or parsed.options.get("help") or parsed.verb.leads:
         return output.deliver(context, _help(parsed))
+    if parsed.former and not parsed.options.get("json"):
+        screen.complain(f"aof {parsed.former} is now: aof {parsed.verb.name}")
     try:
         return _delivered(context, parsed.verb, parsed.values)
     except Exception as error:

@@ -121,7 +121,7 @@ class Guard:
             return too_many_failures()
         return Unauthenticated(
             "this server needs a token that it knows",
-            "send one as 'Authorization: Bearer TOKEN'; make it with 'aof token create NAME'",
+            "send one as 'Authorization: Bearer TOKEN'; make it with 'aof admin token create NAME'",
         )
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, caller: Caller, address: str) -> None:

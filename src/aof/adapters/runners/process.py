@@ -95,7 +95,9 @@ class ProcessRunner:
     def start(self, work: Work) -> None:
         """Start the command; raises RunnerFailed."""
         if work.place not in self._reserved and (why := self.reserve(work.place)):
-            raise RunnerFailed(f"{work.agent} cannot be started: {why}", "wait until it has, or end it: aof recover")
+            raise RunnerFailed(
+                f"{work.agent} cannot be started: {why}", "wait until it has, or end it: aof admin recover"
+            )
         try:
             worker = self._started(work)
         except (OSError, ValueError) as error:

@@ -206,7 +206,7 @@ class Authentication:
         return Unauthenticated(
             f"this session has not proven that it is {name[:80]}, and that is the name of {what}",
             f"set AOF_ACTOR={name[:80]} in the settings of the MCP client, or connect over HTTP with a token: "
-            f"'aof token create {name[:80]}'; without either, use the name of a worker",
+            f"'aof admin token create {name[:80]}'; without either, use the name of a worker",
             actor=name[:80],
         )
 

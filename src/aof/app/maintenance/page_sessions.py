@@ -1,7 +1,7 @@
 """How a person gets into the page: a link that works once, or a token, becomes a session. Must not know cookies.
 
 Links and sessions are kept beside the tokens, as digests. So they outlive a restart of the server, the command line can
-make a link without asking the server, 'aof token list' shows who is in, and 'aof token revoke' ends it.
+make a link without asking the server, 'aof admin token list' shows who is in, and 'aof admin token revoke' ends it.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _moment(text: str) -> int:
 def revoke(tokens: Tokens, token_id: str) -> None:
     """Let a token no longer be valid."""
     if not tokens.change(remove=token_id):
-        raise NotFound(f"there is no token {token_id[:40]!r}", "see the tokens with 'aof token list'")
+        raise NotFound(f"there is no token {token_id[:40]!r}", "see the tokens with 'aof admin token list'")
 
 
 def recognise(tokens: Tokens, text: str, now: int) -> Caller | None:

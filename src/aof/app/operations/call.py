@@ -219,7 +219,7 @@ def admitted(operation: Operation, params: Params, caller: Caller, *, lends: boo
     if SCOPES.index(caller.scope) < SCOPES.index(needed):
         raise NotAllowed(
             f"{operation.name} needs a token with the scope {needed}, and this one has {caller.scope}",
-            f"ask for one: aof token create {caller.actor} --scope {needed}",
+            f"ask for one: aof admin token create {caller.actor} --scope {needed}",
             role=caller.role,
             scope=caller.scope,
         )

@@ -121,10 +121,10 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cli(msgspec.Struct, frozen=True, kw_only=True):
-    """The operation as a verb: where `aof --help` lists it, an example, other names, and options that only it has.
+    """The operation as a verb: where `aof help --all` lists it, an example, other names, and options that only it has.
 
     Its summary is the operation's help unless `summary` says it in fewer words. `notes` follow the usage in its help.
-    `spelled` changes the spelling of single parameters.
+    `former` are names that still work, with a note. `spelled` changes the spelling of single parameters.
     """
 
     section: str
@@ -133,6 +133,7 @@ class Cli(msgspec.Struct, frozen=True, kw_only=True):
     summary: str = ""
     notes: str = ""
     aliases: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
     spelled: tuple[tuple[str, Spelling], ...] = ()
     extra: tuple[Extra, ...] = ()
     family: Family | None = None

@@ -342,7 +342,7 @@ def beyond_work(task: Task, command: c.OnTask) -> NotAllowed | None:
         return None
     return NotAllowed(
         f"{task.id} is {task.status}, and {what} needs a token with the scope lead",
-        f"ask for one: aof token create {command.session or command.acting} --scope lead",
+        f"ask for one: aof admin token create {command.session or command.acting} --scope lead",
         Call("show", {"task_id": task.id}),
         scope="work",
     )

@@ -251,7 +251,7 @@ def test_over_http_clients_get_the_address_and_the_variable_with_the_token(aof: 
     codex = tomllib.loads((tmp_path / ".codex/config.toml").read_text())["mcp_servers"]["aof"]
     assert codex == {"url": "http://127.0.0.1:8420/mcp", "bearer_token_env_var": "AOF_TOKEN"}
     assert not (tmp_path / ".claude").exists()
-    assert any("aof token create codex" in step for step in said.data["next"])
+    assert any("aof admin token create codex" in step for step in said.data["next"])
     aof("init", "--remove")
     assert {path.name for path in tmp_path.iterdir()} == {".aof"}
 

@@ -1,4 +1,4 @@
-"""`aof token`: whose token it is, said in either of the two ways that people try."""
+"""`aof admin token`: whose token it is, said in either of the two ways that people try."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def test_two_names_for_one_token_are_refused(tmp_path: Path) -> None:
     aof.init(tmp_path / ".aof")
     told = command("token", "create", "ada", "--for", "bob", "--json", cwd=tmp_path)
     assert (told.code, told.error["code"]) == (2, "usage")
-    assert "aof token create ada" in told.error["hint"]
+    assert "aof admin token create ada" in told.error["hint"]
     assert command("token", "list", "--json", cwd=tmp_path).data["tokens"] == []

@@ -201,10 +201,41 @@ def test_without_a_data_directory_the_way_to_one_is_shown(
 
 
 def test_help_has_an_example_for_every_verb(aof: Aof) -> None:
-    overview = aof("--help").out
+    overview = aof("help", "--all").out
     for verb in VERBS:
-        assert f"  {verb.name} " in overview
-        assert verb.example in aof(verb.name, "--help").out
+        words = verb.name.split()
+        shown = overview if len(words) == 1 else aof(words[0], "--help").out
+        assert f"  {verb.name if len(words) == 1 else f'aof {verb.name}'} " in shown
+        assert verb.example in aof(*words, "--help").out
+
+
+def test_the_first_screen_of_help_fits_a_small_terminal_and_leads_to_the_rest(aof: Aof) -> None:
+    shown = aof("--help").out
+    lines = shown.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    assert shown == aof().out == aof("help").out
+    assert "aof help --all" in shown
+
+
+def test_the_name_that_a_verb_had_still_works_with_a_note_for_people_only(aof: Aof) -> None:
+    aof("create", "first")
+    for verb in VERBS:
+        for former in verb.former:
+            assert aof(former, "--help").out == aof(*verb.name.split(), "--help").out
+    said = aof("near", "001")
+    assert (said.code, said.err) == (0, "aof: aof near is now: aof graph near\n")
+    assert aof("graph", "near", "001").out == said.out
+    told = aof("near", "001", "--json")
+    assert (told.data["root"], told.err) == (aof("show", "001", "--json").data["id"], "")
+
+
+def test_a_group_of_verbs_lists_them_and_knows_the_one_that_was_meant(aof: Aof) -> None:
+    shown = aof("admin")
+    assert (shown.code, "  aof admin verify " in shown.out) == (0, True)
+    assert shown.out == aof("admin", "--help").out == aof("help", "admin").out
+    assert "did you mean 'aof admin verify'?" in aof("admin", "verfy").err
+    assert aof("help", "admin", "token").out == aof("admin", "token", "--help").out
 
 
 def test_the_data_directory_is_found_from_a_folder_below(aof: Aof, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -313,7 +344,7 @@ def test_who_acts_by_default_is_the_user_of_the_operating_system() -> None:
 
 
 def test_what_is_not_there_is_said_and_no_empty_table_is_drawn(aof: Aof) -> None:
-    assert aof("token", "list").out == "there are no tokens; make one: aof token create NAME\n"
+    assert aof("token", "list").out == "there are no tokens; make one: aof admin token create NAME\n"
     assert aof("replay", "--at", "0").out == "there were no tasks yet\n"
 
 

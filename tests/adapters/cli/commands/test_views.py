@@ -180,13 +180,18 @@ def test_links_are_added_and_removed_at_both_ends(plan: Aof) -> None:
 def test_completion_knows_every_verb(aof: Aof, shell: str) -> None:
     script = aof("completion", shell).out
     for verb in VERBS:
-        assert verb.name in script
+        assert verb.name in script if shell != "fish" else f"-a {verb.name.rpartition(' ')[2]} " in script
 
 
 def test_bash_completes_verbs_and_options(aof: Aof, tmp_path: Path) -> None:
     (tmp_path / "aof.bash").write_text(aof("completion", "bash").out, encoding="utf-8")
     ask = 'source ./aof.bash; COMP_WORDS=(aof {words}); COMP_CWORD={place}; _aof; echo "${{COMPREPLY[@]}}"'
-    for words, place, expected in (("cla", 1, "claim"), ("claim --ag", 2, "--agent")):
+    for words, place, expected in (
+        ("cla", 1, "claim"),
+        ("claim --ag", 2, "--agent"),
+        ("admin rei", 2, "reindex"),
+        ("insights flow --day", 3, "--days"),
+    ):
         done = subprocess.run(
             ["bash", "-c", ask.format(words=words, place=place)], capture_output=True, text=True, check=True, timeout=20
         )

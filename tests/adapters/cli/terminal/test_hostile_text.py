@@ -32,7 +32,7 @@ QUIET = f"{BIDI}{TAGS}"  # what even a field of one line takes
 HAND = ("handoff", "new", "--task", "007", "--from", "ada", "--type")
 SURROGATE = "\udcff\ud800"
 WORDS = (HARMFUL + SURROGATE, FORGED.replace("\x00", ""), QUIET)
-SERVES = {"mcp", "bench", "up"}  # they go on, or take long: here only their refusals are looked at
+SERVES = {"mcp", "admin bench", "up"}  # they go on, or take long: here only their refusals are looked at
 
 
 def harmless(text: str) -> bool:
@@ -82,6 +82,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "admin": (("admin",), ("admin", HARMFUL)),
+    "insights": (("insights",), ("insights", HARMFUL)),
     "create": (("create", f"Title {QUIET}", "--brief", HARMFUL, "--agent", "nobody"),),
     "list": (("list",), ("list", "--tree"), ("list", "--search", QUIET), ("list", "--compact")),
     "ready": (("ready",), ("ready", "--explain")),
@@ -94,7 +96,10 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "progress": (("progress", "004", "--agent", "ada", "--text", QUIET, "--note", HARMFUL, "--phase", QUIET),),
     "update": (("update", "007", "--body", HARMFUL), ("update", "007", "--status", HARMFUL)),
     "edit": (("edit", "007", "--title", f"Other {QUIET}"), ("edit", "007", "--meta", f"{QUIET}={HARMFUL}")),
-    "complete": (("complete", "004", "--agent", "eve", "--summary", HARMFUL), ("complete", "004", "--outcome", QUIET)),
+    "complete": (
+        ("complete", "004", "--agent", "eve", "--summary", HARMFUL),
+        ("complete", "004", "--outcome", QUIET),
+    ),
     "approve": (("approve", "001", "--reason", HARMFUL),),
     "reject": (("reject", "001", "--blocker", HARMFUL),),
     "fail": (("fail", "004", "--agent", "eve", "--message", HARMFUL), ("fail", "004", "--code", HARMFUL)),
@@ -111,13 +116,22 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("ask", "004", "--question", HARMFUL, "--agent", "ada"), ("show", "004"),
     ),
     "answer": (("answer", "005", HARMFUL, "--question", QUIET), ("answer", "008", QUIET), ("show", "008")),
-    "inbox": (("inbox",), ("inbox", "--person", HARMFUL), ("inbox", "--kind", HARMFUL), ("inbox", "--cursor", HARMFUL)),
+    "inbox": (
+        ("inbox",),
+        ("inbox", "--person", HARMFUL),
+        ("inbox", "--kind", HARMFUL),
+        ("inbox", "--cursor", HARMFUL),
+    ),
     "agents": (("agents",), ("agents", "--agent", HARMFUL), ("agents", "--cursor", HARMFUL)),
-    "moves": (("moves", "001"), ("moves", HARMFUL)),
-    "timeline": (("timeline", "001"), ("timeline", "--agent", HARMFUL), ("timeline", "--since", HARMFUL)),
-    "neighbourhood": (("neighbourhood", "001"), ("neighbourhood", HARMFUL)),
-    "flow": (("flow",), ("flow", "--days", HARMFUL)),
-    "at": (("at", "001"), ("at", "001", "--seq", "9"), ("at", HARMFUL)),
+    "show moves": (("show", "moves", "001"), ("show", "moves", HARMFUL)),
+    "insights timeline": (
+        ("insights", "timeline", "001"),
+        ("insights", "timeline", "--agent", HARMFUL),
+        ("insights", "timeline", "--since", HARMFUL),
+    ),
+    "graph near": (("graph", "near", "001"), ("graph", "near", HARMFUL)),
+    "insights flow": (("insights", "flow"), ("insights", "flow", "--days", HARMFUL)),
+    "log at": (("log", "at", "001"), ("log", "at", "001", "--seq", "9"), ("log", "at", HARMFUL)),
     "bulk": (("bulk", "cancel", "001", "002", "--reason", HARMFUL), ("bulk", "edit", "--tag", HARMFUL, "--dry-run")),
     "unarchive": (("unarchive", "001"),),
     "reopen": (("reopen", "001", "--reason", HARMFUL),),
@@ -125,15 +139,20 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "dep": (("dep", "add", "007", "006"), ("dep", "add", "007", HARMFUL), ("dep", HARMFUL, "007", "006")),
     "log": (("log",), ("log", "001"), ("log", "--format", "agentruntime"), ("log", "--format", HARMFUL)),
     "link": (("link", "007", "evidence", QUIET, "--reason", HARMFUL), ("link", "007", HARMFUL, "x")),
-    "unlink": (("unlink", "007", "evidence", QUIET),),
-    "graph": (("graph",), ("graph", "--format", "mermaid"), ("graph", "--format", "dot"), ("graph", "--format", "svg")),
+    "link rm": (("link", "rm", "007", "evidence", QUIET),),
+    "graph": (
+        ("graph",),
+        ("graph", "--format", "mermaid"),
+        ("graph", "--format", "dot"),
+        ("graph", "--format", "svg"),
+    ),
     "board": (("board", "--once"), ("board",)),
     "watch": (("watch", "--once"), ("watch",)),
-    "replay": (("replay", "--at", "12"),),
+    "admin replay": (("admin", "replay", "--at", "12"),),
     "export": (("export", f"{CSI}/x.tar.gz"), ("export", f"out{QUIET}.tar.gz")),
     "import": (("import", f"none{HARMFUL}"), ("import", "odd.tar", "--data-dir", f"new{CSI}")),
     "completion": (("completion", "bash"),),
-    "snapshot": (("snapshot",), ("snapshot", "--at", "9")),
+    "admin snapshot": (("admin", "snapshot"), ("admin", "snapshot", "--at", "9")),
     "search": (("search", "evil"), ("search", HARMFUL), ("search", QUIET)),
     "templates": (("templates",), ("create", "x", "--template", HARMFUL)),
     "send": (("send", "messages.txt"), ("send", f"none{HARMFUL}")),
@@ -159,8 +178,11 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "audit": (("audit",), ("audit", "--handoff", HARMFUL), ("audit", HARMFUL), ("audit", "verify")),
     "lock": (("lock", f"src/{QUIET}", "--task", "004", "--actor", "ada"), ("lock", HARMFUL, "--task", "004")),
-    "locks": (("locks",), ("locks", QUIET), ("locks", "--agent", HARMFUL)),
-    "unlock": (("unlock", "--task", "004", "--actor", "ada"), ("unlock", HARMFUL, "--task", "004")),
+    "lock list": (("lock", "list"), ("lock", "list", QUIET), ("lock", "list", "--agent", HARMFUL)),
+    "lock release": (
+        ("lock", "release", "--task", "004", "--actor", "ada"),
+        ("lock", "release", HARMFUL, "--task", "004"),
+    ),
     "preflight": (
         ("preflight", "004", "--point", "command", "--subject", HARMFUL, "--actor", "ada"),
         ("preflight", "004", "--point", HARMFUL, "--subject", QUIET),
@@ -173,17 +195,21 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("context", "show", "007"),
         ("context", HARMFUL, "007"),
     ),
-    "recover": (("recover",),),
+    "admin recover": (("admin", "recover"),),
     "sync": (("sync",),),
     "merge": (("merge",), ("merge", "--dry-run")),
-    "verify": (("verify",),),
+    "admin verify": (("admin", "verify"),),
     "doctor": (("doctor",),),
-    "reindex": (("reindex",),),
+    "admin reindex": (("admin", "reindex"),),
     "org": (("org", "show"), ("org", "check"), ("org", "route", "007"), ("org", "route", "--tag", HARMFUL)),
     "version": (("version",),),
     "help": (("help", HARMFUL), ("help", "list")),
-    "token": (("token", "list"), ("token", "revoke", HARMFUL), ("token", "create", HARMFUL)),
-    "notify": (("notify",), ("notify", "test", HARMFUL), ("notify", HARMFUL)),
+    "admin token": (
+        ("admin", "token", "list"),
+        ("admin", "token", "revoke", HARMFUL),
+        ("admin", "token", "create", HARMFUL),
+    ),
+    "admin notify": (("admin", "notify"), ("admin", "notify", "test", HARMFUL), ("admin", "notify", HARMFUL)),
     "worklog": (
         ("worklog", "now", QUIET), ("worklog", "decide", HARMFUL), ("worklog", "show"), ("worklog", "check"),
         ("worklog", "add", "--type", "escalation.requested", "--subject", QUIET, "--body", HARMFUL),
@@ -206,19 +232,20 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "trust": (("trust", "list"), ("trust", "--yes"), ("trust", "revoke"), ("trust", HARMFUL)),
     "prime": (("prime",), ("prime", "--agent", HARMFUL)),
     "workflow": (("workflow", "check"), ("workflow", "show", "odd"), ("workflow", "check", HARMFUL)),
-    "tick": (("tick", "--dry-run"), ("tick",)),
+    "admin tick": (("admin", "tick", "--dry-run"), ("admin", "tick")),
     "init": (("init", "--dry-run", "--agent", "generic"), ("init", "--agent", HARMFUL)),
 }  # fmt: skip
 
 
 def with_every_word_hostile(verb: Verb) -> list[tuple[str, ...]]:
     """The verb with hostile arguments, and with each of its options given one."""
+    name = verb.name.split()
     calls: list[tuple[str, ...]] = []
     for word in WORDS:
         arguments = tuple(word for _ in verb.arguments)
-        calls.append((verb.name, *arguments))
-        calls.append((verb.name, *arguments, word, f"--{word}"))
-        calls += [(verb.name, *arguments, one.name, word) for one in verb.options if one.kind != FLAG]
+        calls.append((*name, *arguments))
+        calls.append((*name, *arguments, word, f"--{word}"))
+        calls += [(*name, *arguments, one.name, word) for one in verb.options if one.kind != FLAG]
     return calls
 
 
@@ -254,7 +281,7 @@ def test_every_verb_has_a_row() -> None:
 @pytest.mark.usefixtures("in_folder")
 def test_no_verb_lets_hostile_text_through(verb: Verb, form: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     if verb.name in SERVES:  # a word too many: they must not begin
-        calls: list[tuple[str, ...]] = [(verb.name, word, f"--{word}") for word in WORDS]
+        calls: list[tuple[str, ...]] = [(*verb.name.split(), word, f"--{word}") for word in WORDS]
     else:
         calls = [*CALLS[verb.name], *with_every_word_hostile(verb)]
     for words in calls:

@@ -10,7 +10,7 @@ from aof.adapters.cli.terminal.screen import Screen
 
 
 def bench(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof bench`."""
+    """`aof admin bench`."""
     sizes = _sizes(values["sizes"]) if "sizes" in values else None
     with context.progress("bench") as progress:
         found, table = context.bootstrap("benchmark")(

@@ -143,7 +143,7 @@ def event_line(screen: Screen, event: Event, now: int) -> None:
 
 
 def recover(context: Context, _values: dict[str, Any]) -> Answer:
-    """`aof recover`."""
+    """`aof admin recover`."""
     recovered = context.fabric.recover()
 
     def text(screen: Screen) -> None:
@@ -202,7 +202,7 @@ def _counted(number: int) -> str:
 
 
 def reindex(context: Context, _values: dict[str, Any]) -> Answer:
-    """`aof reindex`."""
+    """`aof admin reindex`."""
     with context.progress("reindex"):
         context.bootstrap("upkeep")().rebuild_index(context.fabric)
     total = context.fabric.status(compact=True).total
@@ -210,15 +210,18 @@ def reindex(context: Context, _values: dict[str, Any]) -> Answer:
 
 
 def help_on(_context: Context, values: dict[str, Any]) -> Answer:
-    """`aof help VERB [ACTION]`."""
-    from aof.adapters.cli.help.help import help_text
+    """`aof help [VERB [ACTION]]` and `aof help --all`."""
+    from aof.adapters.cli.help import help as pages
 
+    action, whole = str(values.get("action", "")), values.get("all", False)
     verb = parser.find_verb(values["verb"]) if values.get("verb") else None
-    action = str(values.get("action", ""))
-    return Answer(
-        {"help": help_text(verb, action=action)},
-        lambda screen: screen.block(help_text(verb, screen.width, action)[:-1]),
-    )
+    if verb is not None and action:
+        verb = next(iter(parser.below(verb, action)), verb)
+
+    def page(width: int = 0) -> str:
+        return pages.every_verb(width) if whole and verb is None else pages.help_text(verb, width, action)
+
+    return Answer({"help": page()}, lambda screen: screen.block(page(screen.width)[:-1]))
 
 
 def version(context: Context, _values: dict[str, Any]) -> Answer:

@@ -14,7 +14,7 @@ from aof.adapters.cli.terminal.screen import Screen
 
 
 def snapshot(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof snapshot`."""
+    """`aof admin snapshot`."""
     with context.progress("snapshot") as progress:
         view = context.fabric.snapshot(**values, say=progress)
 

@@ -27,12 +27,16 @@ def up(context: Context, values: dict[str, Any]) -> Answer:
 
 
 def notify(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof notify`, `aof notify test CHANNEL` and `aof notify send`."""
+    """`aof admin notify`, `aof admin notify test CHANNEL` and `aof admin notify send`."""
     action, channel = values.get("action") or "list", values.get("channel")
     if action not in ("list", "test", "send"):
-        raise UsageError(f"'aof notify' knows list, test and send, not '{action}'", "for example: aof notify")
+        raise UsageError(
+            f"'aof admin notify' knows list, test and send, not '{action}'", "for example: aof admin notify"
+        )
     if (channel is not None) != (action == "test"):
-        raise UsageError("'aof notify test' takes one channel, and no other action does", "aof notify test team")
+        raise UsageError(
+            "'aof admin notify test' takes one channel, and no other action does", "aof admin notify test team"
+        )
     root = context.bootstrap("find_data_dir")(context.options.get("data_dir"))
     delivery, trust = context.bootstrap("deliveries")(), context.bootstrap("trusted")().trust_file(root)
     failed = 0

@@ -1,4 +1,4 @@
-"""`aof lock`, `aof unlock`, `aof locks` and `aof context`: what the agents of a workflow share."""
+"""`aof lock`, `aof lock release`, `aof lock list` and `aof context`: what the agents of a workflow share."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def lock(context: Context, values: dict[str, Any]) -> Answer:
 
 
 def unlock(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof unlock`."""
+    """`aof lock release`."""
     unlocked = context.fabric.unlock(**values)
     said = ", ".join(unlocked.released) or "nothing was locked"
     return Answer(unlocked, lambda screen: screen.line(f"{unlocked.task_id}  {said}"))
 
 
 def locks(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof locks`."""
+    """`aof lock list`."""
     found = context.fabric.locks(**values)
     return Answer(found, lambda screen: _table(screen, found.locks))
 

@@ -123,14 +123,16 @@ def prime(context: Context, values: dict[str, Any]) -> Answer:
 
 
 def token(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof token create`, `list` and `revoke`."""
+    """`aof admin token create`, `list` and `revoke`."""
     refuse_in_run("use tokens", os.environ)
     serving, data_dir = context.bootstrap("surfaces")(), context.options.get("data_dir")
     action, which = values["action"], values.get("which")
     if action == "create":
         holder = values.get("holder") or which
         if which not in (None, holder):
-            raise UsageError(f"the token is for '{which}' or for '{holder}'", f"for example: aof token create {which}")
+            raise UsageError(
+                f"the token is for '{which}' or for '{holder}'", f"for example: aof admin token create {which}"
+            )
         made = serving.create_token(
             data_dir,
             holder or context.options.get("actor"),
@@ -161,15 +163,17 @@ def token(context: Context, values: dict[str, Any]) -> Answer:
             if rows:
                 screen.table(("ID", "ACTOR", "ROLE", "SCOPE", "TOOLS", "CREATED", "EXPIRES"), rows)
             else:
-                screen.line("there are no tokens; make one: aof token create NAME")
+                screen.line("there are no tokens; make one: aof admin token create NAME")
 
         return Answer({"tokens": known}, text)
     if action == "revoke" and which:
         serving.revoke_token(data_dir, which)
         return Answer({"id": which, "revoked": True}, lambda screen: screen.line(f"{which} is no longer valid"))
     if action == "revoke":
-        raise UsageError("'aof token revoke' needs the token's ID", "see the tokens: aof token list")
-    raise UsageError(f"'aof token' knows create, list and revoke, not '{action}'", "for example: aof token create ada")
+        raise UsageError("'aof admin token revoke' needs the token's ID", "see the tokens: aof admin token list")
+    raise UsageError(
+        f"'aof admin token' knows create, list and revoke, not '{action}'", "for example: aof admin token create ada"
+    )
 
 
 def _expiry(at: str | None, *, over: bool) -> str:

@@ -56,9 +56,9 @@ def graph(context: Context, values: dict[str, Any]) -> Answer:
 
 
 def replay(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof replay --at SEQ`."""
+    """`aof admin replay --at SEQ`."""
     if "at" not in values:
-        raise UsageError("'aof replay' needs --at SEQ", "for example: aof replay --at 12")
+        raise UsageError("'aof admin replay' needs --at SEQ", "for example: aof admin replay --at 12")
     with context.progress("replay") as progress:
         past = context.fabric.replay(values["at"], say=progress)
 

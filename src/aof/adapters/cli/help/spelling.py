@@ -12,7 +12,7 @@ from typing import Any
 
 from aof.adapters.cli.spec.grammar import FLAG, ONE, Option
 from aof.adapters.cli.spec.operations import NAMES, WORDS
-from aof.adapters.cli.spec.verbs import VERBS
+from aof.adapters.cli.spec.verbs import verb_of
 from aof.core.errors.base import Call
 
 _KEPT = {"data_dir": "--data-dir", "actor": "--actor"}
@@ -27,7 +27,7 @@ def spell(call: Call, options: dict[str, Any] | None = None, agent: str | None =
     is who it acted for. Both are kept, so that the command works when it is pasted.
     """
     words = WORDS.get(call.operation, call.operation)
-    verb = next(verb for verb in VERBS if verb.name == words.split()[0])
+    verb = verb_of(words)
     places = {argument.target for argument in verb.arguments}
     names = NAMES.get(call.operation, {})
     given = _flat({names.get(name, name): value for name, value in call.arguments.items()}, verb.options)

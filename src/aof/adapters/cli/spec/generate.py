@@ -23,6 +23,9 @@ from aof.app.operations.spec import Cli, Extra, Operation, Spelling
 FILE = Path(__file__).with_name("operations.py")
 # Verbs whose answer needs more than the operation's result; every other one passes its values on and prints the usual.
 HANDLERS = {
+    "admin recover": "data:recover",
+    "admin replay": "views:replay",
+    "admin snapshot": "portable:snapshot",
     "audit": "teamwork.audit:audit",
     "blocked": "queries:blocked",
     "bulk": "tasks:bulk",
@@ -39,23 +42,20 @@ HANDLERS = {
     "job": "teamwork.jobs:job",
     "list": "queries:list_tasks",
     "lock": "shared_work:lock",
-    "locks": "shared_work:locks",
+    "lock list": "shared_work:locks",
+    "lock release": "shared_work:unlock",
     "log": "data:log",
     "mail": "documents.mail:mail",
     "org": "org:org",
     "preflight": "shared_work:preflight",
     "prime": "surfaces:prime",
     "ready": "queries:ready",
-    "recover": "data:recover",
-    "replay": "views:replay",
     "search": "queries:search",
     "send": "messages:send",
     "session-end": "messages:session_end",
     "show": "queries:show",
-    "snapshot": "portable:snapshot",
     "status": "queries:status",
     "sync": "data:sync",
-    "unlock": "shared_work:unlock",
     "workflow": "workflow:workflow",
     "worklog": "documents.worklog:worklog",
 }
@@ -86,11 +86,12 @@ def generated() -> str:
 
 
 def verbs() -> list[Verb]:
-    """The verbs in the order of `aof --help`, each with all of its operations."""
+    """The verbs in the order of `aof help --all`, each with all of its operations."""
     by_verb: dict[str, list[Operation]] = {}
     for operation in OPERATIONS:
         if operation.cli is not None:
-            by_verb.setdefault(operation.verb.split()[0], []).append(operation)
+            family = operation.cli.family
+            by_verb.setdefault(family.verb if family is not None else operation.verb, []).append(operation)
     found = [verb_of(name, members) for name, members in by_verb.items()]
     return sorted(found, key=lambda verb: (SECTIONS.index(verb.section), verb.order))
 
@@ -117,6 +118,7 @@ def verb_of(name: str, members: list[Operation]) -> Verb:
         example=described.example,
         help=first.notes,
         aliases=described.aliases,
+        former=first.former,
         actions=tuple(map(_action_of, members)) if first.family is not None else (),
     )
 
@@ -320,8 +322,9 @@ def _written(verb: Verb) -> Iterator[str]:
     yield f"        example={_text(verb.example)},"
     if verb.help:
         yield f"        help={_text(verb.help)},"
-    if verb.aliases:
-        yield f"        aliases={_texts(verb.aliases)},"
+    for name, texts in (("aliases", verb.aliases), ("former", verb.former)):
+        if texts:
+            yield f"        {name}={_texts(texts)},"
     yield "    ),"
 
 

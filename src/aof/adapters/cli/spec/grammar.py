@@ -8,7 +8,7 @@ from __future__ import annotations
 
 SCHEMA_VERSION = 1  # of every answer as JSON
 FLAG, ONE, MANY = "flag", "one", "many"
-SECTIONS = ("see", "work", "plan", "review", "connect", "serve", "team", "messages", "data")  # of `aof --help`
+SECTIONS = ("see", "work", "plan", "review", "team", "serve", "data")  # of `aof help --all`
 _READ_LATER = ("stdin", "item", "object")  # types whose values are made of the texts when the call is carried out
 
 
@@ -85,10 +85,12 @@ class VerbAction:
 
 
 class Verb:
-    """One thing that can be asked, listed by `aof --help` in `section`, by `order`.
+    """One thing that can be asked, listed by `aof help --all` in `section`, by `order`.
 
     `handler` is `module:function` below `commands`, loaded when it is needed. A verb without one is the operation that
-    it names: its values are passed on, and the usual answer is printed.
+    it names: its values are passed on, and the usual answer is printed. A name may have two words, as `admin verify`:
+    then help on the first one lists it, and a first one that does nothing itself has neither handler nor operation.
+    `former` are names that it had; they still work, with a note.
     """
 
     __slots__ = (
@@ -96,6 +98,7 @@ class Verb:
         "aliases",
         "arguments",
         "example",
+        "former",
         "handler",
         "help",
         "name",
@@ -120,6 +123,7 @@ class Verb:
         example: str,
         help: str = "",  # noqa: A002 - as above
         aliases: tuple[str, ...] = (),
+        former: tuple[str, ...] = (),
         actions: tuple[VerbAction, ...] = (),
     ) -> None:
         self.name = name
@@ -133,7 +137,13 @@ class Verb:
         self.example = example
         self.help = help
         self.aliases = aliases
+        self.former = former
         self.actions = actions
+
+    @property
+    def leads(self) -> bool:
+        """Whether it only leads to verbs of two words."""
+        return not self.handler and not self.operation
 
     @property
     def reads(self) -> bool:
@@ -148,7 +158,7 @@ class Verb:
             first, *others = self.arguments
             words = ["ACTION" if first.required else "[ACTION]", *(f"[{one.name}]" for one in others)]
             return f"aof {self.name} {' '.join(words)} [OPTIONS]"
-        words = [f"aof {self.name}"]
+        words = [f"aof {self.name}", *(["VERB"] if self.leads else [])]
         words += [argument.name if argument.required else f"[{argument.name}]" for argument in self.arguments]
         words += [
             f"[{option.name}{' ' + option.metavar if option.metavar else ''}]{'…' if option.kind == MANY else ''}"

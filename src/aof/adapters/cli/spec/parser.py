@@ -28,28 +28,34 @@ class UsageError(Exception):
 
 
 class Parsed:
-    """A verb with its values, and the options that every verb has."""
+    """A verb with its values, and the options that every verb has; `former` is the name that it was called by once."""
 
-    __slots__ = ("options", "values", "verb")
+    __slots__ = ("former", "options", "values", "verb")
 
-    def __init__(self, verb: Verb | None, values: dict[str, Any], options: dict[str, Any]) -> None:
+    def __init__(self, verb: Verb | None, values: dict[str, Any], options: dict[str, Any], former: str = "") -> None:
+        self.former = former
         self.verb = verb
         self.values = values
         self.options = options
 
 
 def find_verb(word: str) -> Verb:
-    """A verb by its name or alias."""
+    """A verb by its name, its alias or the name that it had."""
     for verb in VERBS:
-        if word == verb.name or word in verb.aliases:
+        if word == verb.name or word in verb.aliases or word in verb.former:
             return verb
 
     meant = word.lower().replace("_", "-")
     if meant != word or meant in aliases.VERBS:
         return find_verb(aliases.VERBS.get(meant, meant))
     instead = aliases.INSTEAD.get(word)
-    names = [name for verb in VERBS for name in (verb.name, *verb.aliases)]
+    names = [name for verb in VERBS for name in (verb.name, *verb.aliases) if " " not in name]
     raise UsageError(f"there is no verb '{word}'", f"use: {instead}" if instead else _suggest(word, names))
+
+
+def below(verb: Verb, word: str = "") -> list[Verb]:
+    """The verbs of two words that begin with this one, or the only one that ends with `word`."""
+    return [one for one in VERBS if one.name.startswith(f"{verb.name} ") and one.name.endswith(f" {word}".rstrip())]
 
 
 def parse(words: list[str]) -> Parsed:
@@ -58,6 +64,7 @@ def parse(words: list[str]) -> Parsed:
     values: dict[str, Any] = {}
     places: list[str] = []
     verb: Verb | None = None
+    former = ""
     rest = list(reversed(words))
     while rest:
         word = rest.pop()
@@ -72,13 +79,16 @@ def parse(words: list[str]) -> Parsed:
             _take(option, inline, rest, into, verb)
         elif verb is None:
             verb = find_verb(word)
+            former = word if word in verb.former else ""
+        elif not places and not values and (longer := below(verb, word)):
+            verb = longer[0]
         else:
             places.append(word)
     if verb is not None and not options.get("help"):
         _place(verb, places, values)
     elif verb is not None and places:
         values["action"] = places[0]  # of which help is asked for
-    return Parsed(verb, values, options)
+    return Parsed(verb, values, options, former)
 
 
 def _option(word: str, verb: Verb | None) -> tuple[Option, str | None]:
@@ -155,6 +165,10 @@ def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
     if many is not None and (listed := places[len(verb.arguments) - 1 :]):
         values[many.target] = listed
         places = places[: len(verb.arguments) - 1]
+    if places and verb.leads:
+        nearest = _nearest(places[0], [one.name.rpartition(" ")[2] for one in below(verb)])
+        hint = f"did you mean 'aof {verb.name} {nearest}'?" if nearest else _see(verb)
+        raise UsageError(f"there is no verb '{verb.name} {places[0]}'", hint)
     if len(places) > len(verb.arguments):
         extra = " ".join(places[len(verb.arguments) :])
         if verb.name in _OF_MANY:

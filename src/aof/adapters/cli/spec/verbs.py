@@ -38,7 +38,7 @@ OWN: tuple[Verb, ...] = (
         "mcp",
         "serve agents over the Model Context Protocol, on standard input and output",
         "surfaces:mcp",
-        section="connect",
+        section="serve",
         order=20,
         options=(
             Option("--tools", "which tools to list: core, handoff, mail, all; separated by commas", metavar="T"),
@@ -47,11 +47,12 @@ OWN: tuple[Verb, ...] = (
         example="aof mcp --tools core,handoff",
     ),
     Verb(
-        "token",
+        "admin token",
         "create, list and revoke tokens for calls over HTTP",
         "surfaces:token",
-        section="connect",
-        order=30,
+        section="data",
+        order=130,
+        former=("token",),
         arguments=(
             Argument("create|list|revoke", "what to do", target="action"),
             Argument("WHICH", "to revoke: the token's ID; to create: whose token it is, as --for", required=False),
@@ -65,7 +66,7 @@ OWN: tuple[Verb, ...] = (
         ),
         help="work lets an agent create, claim and report; lead also approve, cancel and pause; admin also repair, and "
         "act for others. Revoking a token ends its sessions and streams.",
-        example="aof token create swe-backend",
+        example="aof admin token create swe-backend",
     ),
     Verb(
         "trust",
@@ -102,23 +103,24 @@ OWN: tuple[Verb, ...] = (
             ),
         ),
         help="The first SIGTERM or SIGINT lets workers finish; a second one ends them. Clients that connect "
-        "over HTTP need a token; see 'aof help token'. A --host that other machines can reach needs TLS, or "
+        "over HTTP need a token; see 'aof admin token --help'. A --host that other machines can reach needs TLS, or "
         "--insecure.",
         example="aof up",
     ),
     Verb(
-        "notify",
+        "admin notify",
         "see how the notification channels do, test one, or send what waits for them",
         "service:notify",
-        section="serve",
-        order=20,
+        section="data",
+        order=140,
+        former=("notify",),
         arguments=(
             Argument("ACTION", "list (the default), test: send a message to one, send: all that waits", required=False),
             Argument("CHANNEL", "the channel to test", required=False),
         ),
         help="Channels are declared under [[notify.channels]] in aof.toml and need 'aof trust'. 'aof up' serves them; "
-        "where no service runs, 'aof notify send' does so once.",
-        example="aof notify test team",
+        "where no service runs, 'aof admin notify send' does so once.",
+        example="aof admin notify test team",
     ),
     Verb(
         "board",
@@ -134,7 +136,7 @@ OWN: tuple[Verb, ...] = (
             Option("--no-open", "only print the link"),
         ),
         help="With --web, the link that is printed lets you in once, within a minute. The page acts in your name; 'aof "
-        "token list' shows it, and 'aof token revoke' ends it.",
+        "admin token list' shows it, and 'aof admin token revoke' ends it.",
         example="aof board --web",
     ),
     Verb(
@@ -146,19 +148,42 @@ OWN: tuple[Verb, ...] = (
         options=(Option("--once", "draw once and exit"),),
         example="aof watch",
     ),
-    Verb("reindex", "rebuild the index", "data:reindex", section="data", order=50, example="aof reindex"),
     Verb(
-        "bench",
+        "admin",
+        "for operators",
+        section="data",
+        order=80,
+        example="aof admin verify",
+    ),
+    Verb(
+        "insights",
+        "runs over time, and how work flows",
+        section="see",
+        order=85,
+        example="aof insights flow --days 14",
+    ),
+    Verb(
+        "admin reindex",
+        "rebuild the index",
+        "data:reindex",
+        section="data",
+        order=115,
+        former=("reindex",),
+        example="aof admin reindex",
+    ),
+    Verb(
+        "admin bench",
         "measure AOF on this machine, in a folder of its own",
         "bench:bench",
         section="data",
-        order=80,
+        order=150,
+        former=("bench",),
         options=(
             Option("--quick", "takes a few seconds; its figures are too rough to quote"),
             Option("--sizes", "number of tasks per data directory, such as 1000,10000; 0 for none", metavar="N,N"),
             Option("--dir", "measure below this folder, on its disk (else a temporary one)", metavar="DIR"),
         ),
-        example="aof bench --sizes 1000",
+        example="aof admin bench --sizes 1000",
     ),
     Verb(
         "completion",
@@ -180,7 +205,13 @@ OWN: tuple[Verb, ...] = (
             Argument("VERB", "the verb", required=False),
             Argument("ACTION", "one action of a verb that has several", required=False),
         ),
+        options=(Option("--all", "every verb, and the options that all have"),),
         example="aof help claim",
     ),
 )
 VERBS: tuple[Verb, ...] = (*operations.VERBS, *OWN)
+
+
+def verb_of(words: str) -> Verb:
+    """The verb of a row's words: they are its name, or its name and an action."""
+    return next(one for named in (words, words.split(maxsplit=1)[0]) for one in VERBS if one.name == named)

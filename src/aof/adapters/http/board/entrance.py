@@ -43,7 +43,7 @@ class Entrance:
         session = await anyio.to_thread.run_sync(self._access.sessions.login, text) if text else None
         if session is not None:
             return self._access.let_in(request, onward(_one(form, "next")), session)
-        wrong = Unauthenticated("this token is not valid", "make one: aof token create NAME --scope lead")
+        wrong = Unauthenticated("this token is not valid", "make one: aof admin token create NAME --scope lead")
         return self._form(_one(form, "next"), await self._slowed(request, wrong))
 
     async def enter(self, request: Request) -> Response:

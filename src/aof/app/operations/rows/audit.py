@@ -49,7 +49,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_audit",
         verb="audit list",
-        cli=Cli(section="messages", order=40, example="aof audit --task 001", family=_AUDIT),
+        cli=Cli(section="team", order=40, example="aof audit --task 001", family=_AUDIT),
         tier="handoff",
     ),
     Operation(
@@ -60,7 +60,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_audit_verify",
         verb="audit verify",
-        cli=Cli(section="messages", order=40, example="aof audit verify", family=_AUDIT),
+        cli=Cli(section="team", order=40, example="aof audit verify", family=_AUDIT),
         tier="handoff",
     ),
     Operation(
@@ -71,7 +71,7 @@ ROWS: tuple[Operation, ...] = (
         effect="destructive",
         tool="aof_audit_prune",
         verb="audit prune",
-        cli=Cli(section="messages", order=40, example="aof audit prune --dry-run", family=_AUDIT),
+        cli=Cli(section="team", order=40, example="aof audit prune --dry-run", family=_AUDIT),
         tier="handoff",
     ),
 )

@@ -261,7 +261,7 @@ ROWS: tuple[Operation, ...] = (
         help="Remove a link between a task and something else.",
         effect="write",
         tool="aof_task_unlink",
-        verb="unlink",
-        cli=Cli(section="plan", order=60, example="aof unlink 002 source_task 001"),
+        verb="link rm",
+        cli=Cli(section="plan", order=60, former=("unlink",), example="aof link rm 002 source_task 001"),
     ),
 )

@@ -247,7 +247,7 @@ _NO_WAIT = Extra(option="--no-wait", help="go on without waiting for the answer 
 
 
 def _cli(example: str, *extra: Extra) -> Cli:
-    return Cli(section="messages", order=30, example=example, family=_FAMILY, extra=extra)
+    return Cli(section="team", order=30, example=example, family=_FAMILY, extra=extra)
 
 
 def _row(

@@ -123,8 +123,8 @@ ROWS: tuple[Operation, ...] = (
         help="All tasks as they were after an event.",
         effect="read",
         tool="aof_replay",
-        verb="replay",
-        cli=Cli(section="see", order=100, example="aof replay --at 12"),
+        verb="admin replay",
+        cli=Cli(section="data", order=100, former=("replay",), example="aof admin replay --at 12"),
         ask=_replay,
     ),
     Operation(
@@ -134,9 +134,9 @@ ROWS: tuple[Operation, ...] = (
         help="All tasks, their graph and what is blocked, in a portable form.",
         effect="read",
         tool="aof_snapshot",
-        verb="snapshot",
+        verb="admin snapshot",
         answer=portable.snapshot_schema,
-        cli=Cli(section="see", order=110, example="aof snapshot --json"),
+        cli=Cli(section="data", order=110, former=("snapshot",), example="aof admin snapshot --json"),
     ),
     Operation(
         name="portable_log",

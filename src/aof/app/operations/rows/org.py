@@ -147,7 +147,7 @@ ROWS: tuple[Operation, ...] = (
         effect="write",
         tool="aof_send",
         verb="send",
-        cli=Cli(section="messages", order=10, summary="deliver AOF/1 messages", example="aof send report.json"),
+        cli=Cli(section="team", order=10, summary="deliver AOF/1 messages", example="aof send report.json"),
         tier="handoff",
         ask=_send,
     ),
@@ -160,7 +160,7 @@ ROWS: tuple[Operation, ...] = (
         tool="aof_session_end",
         verb="session-end",
         cli=Cli(
-            section="messages",
+            section="team",
             order=20,
             summary="apply the results that runs have reported",
             example="aof session-end --agent swe-backend",

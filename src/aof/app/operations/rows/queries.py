@@ -367,7 +367,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_prime",
         verb="prime",
-        cli=Cli(section="connect", order=10, example="aof prime --agent swe-backend"),
+        cli=Cli(section="serve", order=10, example="aof prime --agent swe-backend"),
         ask=_prime,
     ),
 )

@@ -151,8 +151,14 @@ ROWS: tuple[Operation, ...] = (
         help="Give back a lock of a run, or all that it has.",
         effect="write",
         tool="aof_unlock",
-        verb="unlock",
-        cli=Cli(section="work", order=121, summary="give back a run's locks", example="aof unlock --task 001"),
+        verb="lock release",
+        cli=Cli(
+            section="work",
+            order=121,
+            former=("unlock",),
+            summary="give back a run's locks",
+            example="aof lock release --task 001",
+        ),
         tier="handoff",
     ),
     Operation(
@@ -162,8 +168,8 @@ ROWS: tuple[Operation, ...] = (
         help="Who holds which files, since when.",
         effect="read",
         tool="aof_locks",
-        verb="locks",
-        cli=Cli(section="work", order=122, example="aof locks src/api.py"),
+        verb="lock list",
+        cli=Cli(section="work", order=122, former=("locks",), example="aof lock list src/api.py"),
         tier="handoff",
     ),
     Operation(

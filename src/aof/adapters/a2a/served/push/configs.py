@@ -94,7 +94,8 @@ class PushConfigs:
             raise PushNotificationNotSupportedError(_OFF)
         if caller.scope == _READERS:
             raise UnsupportedOperationError(
-                f"push notifications need a token with the scope work: aof token create {caller.actor} --scope work"
+                "push notifications need a token with the scope work: "
+                f"aof admin token create {caller.actor} --scope work"
             )
 
 

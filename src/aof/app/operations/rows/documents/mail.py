@@ -147,7 +147,7 @@ class MailArchive(Params, frozen=True, kw_only=True):
 
 
 def _cli(example: str) -> Cli:
-    return Cli(section="messages", order=_ORDER, example=example, family=_MAIL)
+    return Cli(section="team", order=_ORDER, example=example, family=_MAIL)
 
 
 ROWS: tuple[Operation, ...] = (

@@ -85,8 +85,8 @@ ROWS: tuple[Operation, ...] = (
         help="Where you may move a task now, and what else you may do with it.",
         effect="read",
         tool="aof_moves",
-        verb="moves",
-        cli=Cli(section="see", order=47, example="aof moves 001"),
+        verb="show moves",
+        cli=Cli(section="see", order=47, former=("moves",), example="aof show moves 001"),
     ),
     Operation(
         name="timeline",
@@ -95,8 +95,13 @@ ROWS: tuple[Operation, ...] = (
         help="Runs over time, latest first, with how long each worked and waited.",
         effect="read",
         tool="aof_timeline",
-        verb="timeline",
-        cli=Cli(section="see", order=85, example="aof timeline --agent swe-backend --since -1d"),
+        verb="insights timeline",
+        cli=Cli(
+            section="see",
+            order=85,
+            former=("timeline",),
+            example="aof insights timeline --agent swe-backend --since -1d",
+        ),
     ),
     Operation(
         name="neighbourhood",
@@ -105,9 +110,13 @@ ROWS: tuple[Operation, ...] = (
         help="The tasks connected with one, nearest first, and the edges between them.",
         effect="read",
         tool="aof_neighbourhood",
-        verb="neighbourhood",
+        verb="graph near",
         cli=Cli(
-            section="see", order=62, summary="the tasks connected with one", aliases=("near",), example="aof near 001"
+            section="see",
+            order=62,
+            summary="the tasks connected with one",
+            former=("neighbourhood", "near"),
+            example="aof graph near 001",
         ),
     ),
     Operation(
@@ -117,8 +126,8 @@ ROWS: tuple[Operation, ...] = (
         help="How work flows: tasks by status per day, throughput, lead times, runs by agent.",
         effect="read",
         tool="aof_flow",
-        verb="flow",
-        cli=Cli(section="see", order=86, example="aof flow --days 14"),
+        verb="insights flow",
+        cli=Cli(section="see", order=86, former=("flow",), example="aof insights flow --days 14"),
     ),
     Operation(
         name="task_at",
@@ -127,7 +136,7 @@ ROWS: tuple[Operation, ...] = (
         help="A task as it was after one of its events, and what that event changed.",
         effect="read",
         tool="aof_task_at",
-        verb="at",
-        cli=Cli(section="see", order=84, example="aof at 001 --seq 12"),
+        verb="log at",
+        cli=Cli(section="see", order=92, former=("at",), example="aof log at 001 --seq 12"),
     ),
 )
