@@ -38,6 +38,6 @@ with aof.open() as fabric, fabric.own_run() as work:
     if status == "done":
         work.complete(f"designed; qa says: {fabric.show(child)['result']['notes']}")
     elif status in ("cancelled", "deadletter"):
-        work.blocked(f"{child} is {status}")
+        work.block(f"{child} is {status}")
     else:
         work.release(wait_for_children=True)

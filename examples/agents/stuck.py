@@ -3,4 +3,4 @@
 import aof
 
 with aof.open() as fabric, fabric.own_run() as work:
-    work.blocked("there is no key for the payment provider")
+    work.block("there is no key for the payment provider")

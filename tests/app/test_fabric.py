@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from pathlib import Path
 
+import pytest
+
+from aof import errors
 from aof.app.fabric import Fabric
 from aof.app.operations import facade
 from aof.app.operations.catalogue import OPERATIONS
+from aof.core.errors.base import InvalidInput
 
 
 def test_the_committed_facade_is_what_the_generator_writes() -> None:
@@ -24,6 +29,49 @@ def test_help_shows_the_parameters_of_an_operation() -> None:
     assert list(shown.parameters)[:3] == ["self", "title", "brief"]
     assert shown.parameters["depends_on"].default == ()
     assert "Create a task" in (inspect.getdoc(Fabric.create) or "")
+
+
+def test_prose_needs_no_name(fabric: Fabric) -> None:
+    made = fabric.create("Build", "All of it", review=False)
+    assert fabric.get(made.task_id).body == "All of it\n"
+    run = fabric.claim(made.task_id, agent="ada").run_id
+    fabric.progress(made.task_id, "half", percent=50, run=run)
+    asked = fabric.ask(made.task_id, "Which?", run=run)
+    assert fabric.answer(made.task_id, "this", question=asked.question).question == asked.question
+    assert fabric.complete(made.task_id, "all there", run=run).status == "done"
+    assert fabric.reopen(made.task_id, "not quite").status == "ready"
+    assert fabric.block(made.task_id, "no key").status == "blocked"
+    assert fabric.cancel(made.task_id, "not needed").status == "cancelled"
+
+
+def test_a_call_that_does_not_fit_is_told_so_in_the_words_of_who_calls(fabric: Fabric) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        fabric.create("x", prioriti="high")  # type: ignore[call-arg] # what a user mistypes
+    assert (refused.value.message, refused.value.hint) == (
+        "fabric.create() has no parameter 'prioriti'",
+        "did you mean 'priority'?",
+    )
+    with pytest.raises(TypeError, match=r"^fabric\.claim\(\) missing 1 required keyword-only argument: 'agent'$"):
+        fabric.claim()  # type: ignore[call-arg] # as above
+
+
+def test_a_traceback_names_the_error_as_it_is_caught_and_shows_the_hint(fabric: Fabric) -> None:
+    with pytest.raises(errors.NothingReady) as refused:
+        fabric.claim(agent="ada")
+    told = "".join(traceback.format_exception_only(refused.value)).splitlines()
+    assert told == [
+        "aof.errors.NothingReady: there is nothing that ada can claim now",
+        "see what each task waits for: fabric.held_back()",
+    ]
+    assert fabric.held_back() == ()
+    with pytest.raises(errors.TaskNotFound) as unknown:
+        fabric.approve("999")
+    unknown.value.add_note("while approving")
+    assert unknown.value.__notes__ == ["list what there is: fabric.list()", "while approving"]
+
+
+def test_every_error_says_where_it_is_exported() -> None:
+    assert {getattr(errors, name).__module__ for name in errors.__all__ if name != "Call"} == {"aof.errors"}
 
 
 def test_the_fabric_is_two_classes_deep() -> None:

@@ -204,7 +204,7 @@ class Services:
         return maintenance.MaintenanceService(self.environment, self.authentication)
 
 
-@checked
+@checked("fabric")
 class Fabric(Facade):
     """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise.
 

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from aof.ports.workflows import WorkflowReport
 
 
-@checked
+@checked("fabric")
 class Facade:
     """Asks the service that knows. Programs use `Fabric`."""
 
@@ -491,8 +491,8 @@ class Facade:
     def create(
         self,
         title: str,
-        *,
         brief: str = "",
+        *,
         agent: str | None = None,
         role: str | None = None,
         team: str | None = None,
@@ -522,7 +522,7 @@ class Facade:
         """
         return self.services.tasks.create(
             title,
-            brief=brief,
+            brief,
             agent=agent,
             role=role,
             team=team,
@@ -612,14 +612,14 @@ class Facade:
     def cancel(
         self,
         task_id: str,
-        *,
         reason: str | None = None,
+        *,
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Moved:
         """Cancel the task and everything unfinished below it."""
-        return self.services.expecting(expect_rev).tasks.cancel(task_id, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.cancel(task_id, reason, key=key, actor=actor)
 
     def settle(self, task_id: str, *, actor: str | None = None) -> Moved:
         """Say that the worker of a task that is being cancelled has stopped."""
@@ -628,15 +628,15 @@ class Facade:
     def block(
         self,
         task_id: str,
-        *,
         reason: str,
+        *,
         kind: str = "blocked",
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Moved:
         """Hold the task for a reason that is no other task."""
-        return self.services.expecting(expect_rev).tasks.block(task_id, reason=reason, kind=kind, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.block(task_id, reason, kind=kind, key=key, actor=actor)
 
     def unblock(
         self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
@@ -647,14 +647,14 @@ class Facade:
     def pause(
         self,
         task_id: str,
-        *,
         reason: str | None = None,
+        *,
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Moved:
         """Hold the task on purpose."""
-        return self.services.expecting(expect_rev).tasks.pause(task_id, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.pause(task_id, reason, key=key, actor=actor)
 
     def resume(
         self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
@@ -665,14 +665,14 @@ class Facade:
     def retry(
         self,
         task_id: str,
-        *,
         reason: str,
+        *,
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Moved:
         """Run a finished task again, or end the wait of a retry."""
-        return self.services.expecting(expect_rev).tasks.retry(task_id, reason=reason, key=key, actor=actor)
+        return self.services.expecting(expect_rev).tasks.retry(task_id, reason, key=key, actor=actor)
 
     def archive(
         self, task_id: str, *, key: str | None = None, actor: str | None = None, expect_rev: int | None = None
@@ -689,17 +689,15 @@ class Facade:
     def reopen(
         self,
         task_id: str,
-        *,
         reason: str | None = None,
+        *,
         backlog: bool = False,
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Moved:
         """Open a finished task again, archived or not: ready, or in the backlog."""
-        return self.services.expecting(expect_rev).tasks.reopen(
-            task_id, reason=reason, backlog=backlog, key=key, actor=actor
-        )
+        return self.services.expecting(expect_rev).tasks.reopen(task_id, reason, backlog=backlog, key=key, actor=actor)
 
     def dep_add(
         self,
@@ -861,24 +859,24 @@ class Facade:
     def release(
         self,
         task_id: str,
+        reason: str | None = None,
         *,
         run: str | None = None,
         agent: str | None = None,
-        reason: str | None = None,
         wait_for_children: bool = False,
         key: str | None = None,
         expect_rev: int | None = None,
     ) -> Released:
         """Give the task back unfinished."""
         return self.services.expecting(expect_rev).runs.release(
-            task_id, run=run, agent=agent, reason=reason, wait_for_children=wait_for_children, key=key
+            task_id, reason, run=run, agent=agent, wait_for_children=wait_for_children, key=key
         )
 
     def progress(
         self,
         task_id: str,
-        *,
         text: str | None = None,
+        *,
         percent: float | None = None,
         phase: str | None = None,
         note: str | None = None,
@@ -892,7 +890,7 @@ class Facade:
         """Report progress of the current run."""
         return self.services.expecting(expect_rev).runs.progress(
             task_id,
-            text=text,
+            text,
             percent=percent,
             phase=phase,
             note=note,
@@ -906,8 +904,8 @@ class Facade:
     def complete(
         self,
         task_id: str,
-        *,
         summary: str | None = None,
+        *,
         outcome: str | None = None,
         blockers: Sequence[str] = (),
         summary_ref: str | None = None,
@@ -927,7 +925,7 @@ class Facade:
         """End the run with its outcome; on a task in review this is the approval."""
         return self.services.expecting(expect_rev).runs.complete(
             task_id,
-            summary=summary,
+            summary,
             outcome=outcome,
             blockers=blockers,
             summary_ref=summary_ref,
@@ -965,9 +963,9 @@ class Facade:
     def fail(
         self,
         task_id: str,
+        message: str = "",
         *,
         code: str = "failed",
-        message: str = "",
         cause: str = "failed",
         retryable: bool = True,
         run: str | None = None,
@@ -977,14 +975,14 @@ class Facade:
     ) -> Moved:
         """End the run as failed; the retry policy decides what follows."""
         return self.services.expecting(expect_rev).runs.fail(
-            task_id, code=code, message=message, cause=cause, retryable=retryable, run=run, agent=agent, key=key
+            task_id, message, code=code, cause=cause, retryable=retryable, run=run, agent=agent, key=key
         )
 
     def approve(
         self,
         task_id: str,
-        *,
         reason: str | None = None,
+        *,
         hop: str | None = None,
         allow_open_children: bool = False,
         key: str | None = None,
@@ -993,29 +991,27 @@ class Facade:
     ) -> Moved:
         """Accept what is in review."""
         return self.services.expecting(expect_rev).runs.approve(
-            task_id, reason=reason, hop=hop, allow_open_children=allow_open_children, key=key, actor=actor
+            task_id, reason, hop=hop, allow_open_children=allow_open_children, key=key, actor=actor
         )
 
     def reject(
         self,
         task_id: str,
-        *,
         blockers: Sequence[str],
+        *,
         hop: str | None = None,
         key: str | None = None,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> Moved:
         """Send what is in review back."""
-        return self.services.expecting(expect_rev).runs.reject(
-            task_id, blockers=blockers, hop=hop, key=key, actor=actor
-        )
+        return self.services.expecting(expect_rev).runs.reject(task_id, blockers, hop=hop, key=key, actor=actor)
 
     def ask(
         self,
         task_id: str,
-        *,
         text: str | None = None,
+        *,
         choices: Sequence[str] = (),
         question: str | None = None,
         wait: float = 0.0,
@@ -1031,22 +1027,14 @@ class Facade:
         With `leave` the run ends; the answer makes the task ready, and the next run is told.
         """
         return self.services.expecting(expect_rev).questions.ask(
-            task_id,
-            text=text,
-            choices=choices,
-            question=question,
-            wait=wait,
-            leave=leave,
-            run=run,
-            agent=agent,
-            key=key,
+            task_id, text, choices=choices, question=question, wait=wait, leave=leave, run=run, agent=agent, key=key
         )
 
     def answer(
         self,
         task_id: str,
-        *,
         text: str,
+        *,
         question: str | None = None,
         key: str | None = None,
         actor: str | None = None,
@@ -1054,7 +1042,7 @@ class Facade:
     ) -> Answered:
         """Answer an agent's question, once; a task that it blocked is ready again."""
         return self.services.expecting(expect_rev).questions.answer(
-            task_id, text=text, question=question, key=key, actor=actor
+            task_id, text, question=question, key=key, actor=actor
         )
 
     def org_report(self) -> OrgReport:
@@ -1207,23 +1195,23 @@ class Facade:
         )
 
     def handoff_reject(
-        self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
+        self, handoff_id: str, reason: str, *, agent: str | None = None, actor: str | None = None
     ) -> Handoff:
         """Turn a handoff down; the work goes to another agent, or to a person."""
-        return self.services.handoffs.handoff_reject(handoff_id, reason=reason, agent=agent, actor=actor)
+        return self.services.handoffs.handoff_reject(handoff_id, reason, agent=agent, actor=actor)
 
     def handoff_defer(
         self,
         handoff_id: str,
-        *,
         reason: str,
+        *,
         agent: str | None = None,
         estimated_completion: str | None = None,
         actor: str | None = None,
     ) -> Handoff:
         """Acknowledge a handoff and put the answer off."""
         return self.services.handoffs.handoff_defer(
-            handoff_id, reason=reason, agent=agent, estimated_completion=estimated_completion, actor=actor
+            handoff_id, reason, agent=agent, estimated_completion=estimated_completion, actor=actor
         )
 
     def handoff_return(
@@ -1257,50 +1245,48 @@ class Facade:
         )
 
     def handoff_answer(
-        self, handoff_id: str, *, text: str, status: str = "success", agent: str | None = None, actor: str | None = None
+        self, handoff_id: str, text: str, *, status: str = "success", agent: str | None = None, actor: str | None = None
     ) -> Handoff:
         """Answer a handoff as a person: take it on and bring back the answer in one step."""
-        return self.services.handoffs.handoff_answer(handoff_id, text=text, status=status, agent=agent, actor=actor)
+        return self.services.handoffs.handoff_answer(handoff_id, text, status=status, agent=agent, actor=actor)
 
     def handoff_escalate(
         self,
         handoff_id: str,
-        *,
         rationale: str,
+        *,
         to_agent: str | None = None,
         agent: str | None = None,
         actor: str | None = None,
     ) -> Handoff:
         """Pass an escalation on to the next level, with one's own assessment. Answers with the new handoff."""
         return self.services.handoffs.handoff_escalate(
-            handoff_id, rationale=rationale, to_agent=to_agent, agent=agent, actor=actor
+            handoff_id, rationale, to_agent=to_agent, agent=agent, actor=actor
         )
 
     def handoff_reroute(
         self,
         handoff_id: str,
-        *,
         reason: str,
+        *,
         to_agent: str | None = None,
         agent: str | None = None,
         actor: str | None = None,
     ) -> Handoff:
         """Send an unanswered handoff to another agent; without a name, routing chooses. Answers with the new one."""
-        return self.services.handoffs.handoff_reroute(
-            handoff_id, reason=reason, to_agent=to_agent, agent=agent, actor=actor
-        )
+        return self.services.handoffs.handoff_reroute(handoff_id, reason, to_agent=to_agent, agent=agent, actor=actor)
 
     def handoff_withdraw(
-        self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
+        self, handoff_id: str, reason: str, *, agent: str | None = None, actor: str | None = None
     ) -> Handoff:
         """Take back a handoff that is not over; nobody else is asked."""
-        return self.services.handoffs.handoff_withdraw(handoff_id, reason=reason, agent=agent, actor=actor)
+        return self.services.handoffs.handoff_withdraw(handoff_id, reason, agent=agent, actor=actor)
 
     def handoff_resend(
-        self, handoff_id: str, *, reason: str | None = None, agent: str | None = None, actor: str | None = None
+        self, handoff_id: str, reason: str | None = None, *, agent: str | None = None, actor: str | None = None
     ) -> Handoff:
         """Send a handoff to the same agent again, at most three times."""
-        return self.services.handoffs.handoff_resend(handoff_id, reason=reason, agent=agent, actor=actor)
+        return self.services.handoffs.handoff_resend(handoff_id, reason, agent=agent, actor=actor)
 
     def handoff_show(self, handoff_id: str) -> Handoff:
         """One handoff, by its ID or the beginning of it."""
@@ -1422,8 +1408,8 @@ class Facade:
     def context_decide(
         self,
         task_id: str,
-        *,
         description: str,
+        *,
         risk: str | None = None,
         run: str | None = None,
         actor: str | None = None,
@@ -1431,7 +1417,7 @@ class Facade:
     ) -> DecisionRecorded:
         """Record a decision for all agents of the workflow. Above the agent's own risk it becomes an escalation."""
         return self.services.expecting(expect_rev).shared_work.context_decide(
-            task_id, description=description, risk=risk, run=run, actor=actor
+            task_id, description, risk=risk, run=run, actor=actor
         )
 
     def context_artifact(
@@ -1640,11 +1626,11 @@ class Facade:
         self,
         to: str,
         subject: str,
+        body: str = "",
         *,
         from_agent: str | None = None,
         type: str = "request",
         priority: str = "P2",
-        body: str = "",
         related: str | None = None,
         closure_owner: str | None = None,
         review_scope: str = "none",
@@ -1660,10 +1646,10 @@ class Facade:
         return self.services.mail.mail_send(
             to,
             subject,
+            body,
             from_agent=from_agent,
             type=type,
             priority=priority,
-            body=body,
             related=related,
             closure_owner=closure_owner,
             review_scope=review_scope,
@@ -1709,20 +1695,20 @@ class Facade:
         return self.services.mail.mail_show(message_id)
 
     def mail_ack(
-        self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
+        self, message_id: str, reason: str = "", *, agent: str | None = None, revision: str | None = None
     ) -> MailMessage:
         """Acknowledge a message; of a blocked one, say that it goes on."""
-        return self.services.mail.mail_ack(message_id, reason=reason, agent=agent, revision=revision)
+        return self.services.mail.mail_ack(message_id, reason, agent=agent, revision=revision)
 
     def mail_action(
-        self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
+        self, message_id: str, reason: str = "", *, agent: str | None = None, revision: str | None = None
     ) -> MailMessage:
         """Say that what a message asks for is done."""
-        return self.services.mail.mail_action(message_id, reason=reason, agent=agent, revision=revision)
+        return self.services.mail.mail_action(message_id, reason, agent=agent, revision=revision)
 
-    def mail_block(self, message_id: str, *, reason: str = "", agent: str | None = None) -> MailMessage:
+    def mail_block(self, message_id: str, reason: str = "", *, agent: str | None = None) -> MailMessage:
         """Say what a message that was acknowledged waits for."""
-        return self.services.mail.mail_block(message_id, reason=reason, agent=agent)
+        return self.services.mail.mail_block(message_id, reason, agent=agent)
 
     def mail_close(
         self, message_id: str, *, disposition: str | None = None, reason: str = "", agent: str | None = None
@@ -1730,9 +1716,9 @@ class Facade:
         """Close a message, which moves it to the archive; a maintainer may also defer it."""
         return self.services.mail.mail_close(message_id, disposition=disposition, reason=reason, agent=agent)
 
-    def mail_escalate(self, message_id: str, *, reason: str = "", agent: str | None = None) -> MailMessage:
+    def mail_escalate(self, message_id: str, reason: str = "", *, agent: str | None = None) -> MailMessage:
         """Tell the WORKLOG and the maintainer that a message got no answer."""
-        return self.services.mail.mail_escalate(message_id, reason=reason, agent=agent)
+        return self.services.mail.mail_escalate(message_id, reason, agent=agent)
 
     def mail_check(self, *, text: str | None = None, turn_end: bool = False, agent: str | None = None) -> MailReport:
         """What is wrong with the mailbox, by line: with itself, with the archive and with the log. Changes nothing."""

@@ -50,7 +50,9 @@ def test_a_block_reports_progress_and_completes(room: Room, fabric: Fabric, task
     assert room.moves(task_id) == [("ready", "in-progress"), ("in-progress", "review")]
 
 
-@pytest.mark.parametrize(("how", "status"), [("blocked", "blocked"), ("fail", "ready"), ("release", "ready")])
+@pytest.mark.parametrize(
+    ("how", "status"), [("block", "blocked"), ("blocked", "blocked"), ("fail", "ready"), ("release", "ready")]
+)
 def test_a_block_may_end_in_other_ways(room: Room, fabric: Fabric, task_id: str, how: str, status: str) -> None:
     with fabric.claim(agent="ada") as work:
         getattr(work, how)("no key")
@@ -126,3 +128,51 @@ def test_a_process_that_was_started_for_a_run_finds_it(room: Room, fabric: Fabri
         work.complete("done")
     with pytest.raises(StaleLease):
         worker.own_run()
+
+
+def test_a_worker_asks_and_gets_the_answer_typed(fabric: Fabric, task_id: str) -> None:
+    with fabric.claim(agent="ada") as work:
+        asked = work.ask("Which port?", choices=["80", "443"])
+        assert (asked.answered, asked.answer) == (False, None)
+        fabric.answer(task_id, "443")
+        known = work.ask(question=asked.question, wait=60)
+        assert known.answer is not None
+        assert (known.answer.text, known.answer.by) == ("443", "pm")
+        work.complete("listens on 443")
+    assert fabric.get(task_id).status == "review"
+
+
+def test_a_worker_that_leaves_its_question_has_ended_its_run(fabric: Fabric, task_id: str) -> None:
+    with fabric.claim(agent="ada") as work:
+        assert work.ask("Which port?", leave=True).status == "blocked"
+    assert fabric.get(task_id).retry.failures == 0
+    assert fabric.answer(task_id, "443").status == "ready"
+
+
+def test_a_worker_comments_and_delegates_below_its_task(fabric: Fabric, task_id: str) -> None:
+    with fabric.claim(agent="ada") as work:
+        assert work.comment("The key is in the vault").comments == 1
+        child = work.delegate("Test it", "All of it", agent="qa", review=False, key="tests")
+        assert work.delegate("Test it", "All of it", agent="qa", review=False, key="tests") == child
+        assert work.release(wait_for_children=True).waits_for == (child.task_id,)
+    made = fabric.get(child.task_id)
+    assert (made.parent_id, made.created_by, made.routing.agent) == (task_id, "ada", "qa")
+
+
+def test_a_wrong_word_in_a_report_is_answered_with_the_right_one(fabric: Fabric, task_id: str) -> None:
+    with fabric.claim(agent="ada") as work:
+        with pytest.raises(InvalidInput) as refused:
+            work.complete("done", sumary_ref="a.md")  # type: ignore[call-arg] # what a user mistypes
+        assert refused.value.message == "work.complete() has no parameter 'sumary_ref'"
+        assert refused.value.hint == "did you mean 'summary_ref'?"
+        with pytest.raises(TypeError, match=r"^work\.fail\(\) missing 1 required positional argument: 'message'$"):
+            work.fail()  # type: ignore[call-arg] # as above
+        work.release()
+
+
+def test_a_claim_shows_itself_in_short_and_without_its_secret(fabric: Fabric, task_id: str) -> None:
+    work = fabric.claim(agent="ada")
+    assert re.fullmatch(rf"ClaimedRun\(task_id='{task_id}', run_id='RUN-[^']*', epoch=1, attempt=1, .*\)", repr(work))
+    assert str(work.secret) not in repr(work)
+    assert "UNSET" not in repr(work)
+    assert work.to_dict()["secret"] == work.secret

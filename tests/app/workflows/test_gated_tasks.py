@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import UNSET
 
 from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
@@ -310,7 +309,7 @@ def test_complete_on_a_hop_answers_with_the_next_hops_and_who_may_take_them(char
     free = place.at("diamond")
     after = place.fabric.complete(free, hop="build", outcome="complete", agent="ada")
     assert [(one.hop, one.agents) for one in after.next or ()] == [("test", ()), ("audit", ())]
-    assert place.fabric.complete(place.fabric.create("Plain").task_id, agent="ada").next is UNSET
+    assert place.fabric.complete(place.fabric.create("Plain").task_id, agent="ada").next is None
 
 
 def test_a_report_sent_twice_does_not_end_the_next_hop() -> None:

@@ -134,7 +134,7 @@ class HandoffService:
         )
 
     def handoff_reject(
-        self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
+        self, handoff_id: str, reason: str, *, agent: str | None = None, actor: str | None = None
     ) -> Handoff:
         """Turn a handoff down; the work goes to another agent, or to a person."""
         return self._on_handoff(answers.RejectHandoff, handoff_id, agent=agent, actor=actor, reason=reason)[0]
@@ -142,8 +142,8 @@ class HandoffService:
     def handoff_defer(
         self,
         handoff_id: str,
-        *,
         reason: str,
+        *,
         agent: str | None = None,
         estimated_completion: str | None = None,
         actor: str | None = None,
@@ -183,8 +183,8 @@ class HandoffService:
     def handoff_answer(
         self,
         handoff_id: str,
-        *,
         text: str,
+        *,
         status: str = "success",
         agent: str | None = None,
         actor: str | None = None,
@@ -196,8 +196,8 @@ class HandoffService:
     def handoff_escalate(
         self,
         handoff_id: str,
-        *,
         rationale: str,
+        *,
         to_agent: str | None = None,
         agent: str | None = None,
         actor: str | None = None,
@@ -210,8 +210,8 @@ class HandoffService:
     def handoff_reroute(
         self,
         handoff_id: str,
-        *,
         reason: str,
+        *,
         to_agent: str | None = None,
         agent: str | None = None,
         actor: str | None = None,
@@ -222,13 +222,13 @@ class HandoffService:
         return self.handoff_show(old.forwarded_to or old.id)
 
     def handoff_withdraw(
-        self, handoff_id: str, *, reason: str, agent: str | None = None, actor: str | None = None
+        self, handoff_id: str, reason: str, *, agent: str | None = None, actor: str | None = None
     ) -> Handoff:
         """Take back a handoff that is not over; nobody else is asked."""
         return self._on_handoff(timeouts.Withdraw, handoff_id, agent=agent, actor=actor, reason=reason)[0]
 
     def handoff_resend(
-        self, handoff_id: str, *, reason: str | None = None, agent: str | None = None, actor: str | None = None
+        self, handoff_id: str, reason: str | None = None, *, agent: str | None = None, actor: str | None = None
     ) -> Handoff:
         """Send a handoff to the same agent again, at most three times."""
         return self._on_handoff(timeouts.Resend, handoff_id, agent=agent, actor=actor, reason=reason)[0]

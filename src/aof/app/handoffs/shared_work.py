@@ -115,8 +115,8 @@ class SharedWorkService:
     def context_decide(
         self,
         task_id: str,
-        *,
         description: str,
+        *,
         risk: str | None = None,
         run: str | None = None,
         actor: str | None = None,

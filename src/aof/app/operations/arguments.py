@@ -28,12 +28,20 @@ _VARIABLE = 0x08  # a function with this flag takes any keyword
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
-def checked(operations: _Class) -> _Class:
-    """A decorator for a class of operations: wrong types are refused before anything is asked."""
-    for name, function in list(vars(operations).items()):
-        if isinstance(function, FunctionType) and not name.startswith("_"):
-            setattr(operations, name, _checking(function))
-    return operations
+def checked(spoken: str) -> Callable[[_Class], _Class]:
+    """A decorator for a class of operations: wrong types are refused before anything is asked.
+
+    `spoken` is what programs call an object of the class; errors call it that, too.
+    """
+
+    def check(operations: _Class) -> _Class:
+        for name, function in list(vars(operations).items()):
+            if isinstance(function, FunctionType) and not name.startswith("_"):
+                function.__qualname__ = f"{spoken}.{name}"  # which Python's own errors show
+                setattr(operations, name, _checking(function))
+        return operations
+
+    return check
 
 
 def _checking(function: FunctionType) -> Callable[..., Any]:
@@ -52,8 +60,9 @@ def _checking(function: FunctionType) -> Callable[..., Any]:
                 if type(value) not in kind[1]:
                     _check(name, value, kind[0])
             elif not takes_any:
-                there = ", ".join(one for one in function.__annotations__ if one != "return")
-                raise InvalidInput(f"there is no parameter {name[:80]!r}", f"use one of: {there}")
+                there = [one for one in function.__annotations__ if one != "return"]
+                advice = findings.suggestion(name, there, f"use one of: {', '.join(there)}")
+                raise InvalidInput(f"{function.__qualname__}() has no parameter {name[:80]!r}", advice)
         return function(self, *args, **given)
 
     return call

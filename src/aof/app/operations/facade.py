@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 {imports}
 
 
-@checked
+@checked("fabric")
 class Facade:
     """Asks the service that knows. Programs use `Fabric`."""
 

@@ -11,12 +11,18 @@ from aof.core.errors.base import Call
 
 def without_secret(self: msgspec.Struct) -> str:
     """How a result shows itself, in a log for example: without its secret."""
-    shown = (f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__ if name != "secret")
+    values = ((one.name, getattr(self, one.name), one.default) for one in msgspec.structs.fields(self))
+    shown = (f"{name}={value!r}" for name, value, default in values if name != "secret" and value is not default)
     return f"{type(self).__name__}({', '.join(shown)})"
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel", repr_omit_defaults=True):
     """Common form of the answers."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data, in the names and words of JSON."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
 
 
 class Warned(Result, frozen=True, kw_only=True):
@@ -37,7 +43,7 @@ class Created(Result, frozen=True, kw_only=True, omit_defaults=True):
     warning: Warned | None = None
 
 
-class Claimed(Result, frozen=True, kw_only=True):
+class Claimed(Result, frozen=True, kw_only=True, omit_defaults=True):
     """A run that the caller now holds. The secret proves it, and can be read only here; a repeated claim has none.
 
     `held` says that it was the caller's already, `kept` that it outlives the session.
@@ -49,9 +55,9 @@ class Claimed(Result, frozen=True, kw_only=True):
     attempt: int
     expires_at: str
     file_path: str
-    hop: str | msgspec.UnsetType = msgspec.UNSET
-    held: bool | msgspec.UnsetType = msgspec.UNSET
-    kept: bool | msgspec.UnsetType = msgspec.UNSET
+    hop: str | None = None
+    held: bool = False
+    kept: bool = False
     secret: str | msgspec.UnsetType = msgspec.UNSET
 
     __repr__ = without_secret
@@ -92,10 +98,10 @@ class Moved(Result, frozen=True, kw_only=True):
     status: str
 
 
-class Released(Moved, frozen=True, kw_only=True):
+class Released(Moved, frozen=True, kw_only=True, omit_defaults=True):
     """Where the task is now; if it was to wait for its children, also for which, and none where all have ended."""
 
-    waits_for: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    waits_for: tuple[str, ...] | None = None
 
 
 class NextHop(Result, frozen=True, kw_only=True):
@@ -107,10 +113,10 @@ class NextHop(Result, frozen=True, kw_only=True):
     agents: tuple[str, ...]
 
 
-class Completed(Moved, frozen=True, kw_only=True):
+class Completed(Moved, frozen=True, kw_only=True, omit_defaults=True):
     """Where the task is now; in a workflow also which hops are next, and who may take them."""
 
-    next: tuple[NextHop, ...] | msgspec.UnsetType = msgspec.UNSET
+    next: tuple[NextHop, ...] | None = None
 
 
 class TaskTemplate(Result, frozen=True, kw_only=True, omit_defaults=True):
@@ -180,14 +186,14 @@ class GivenAnswer(Result, frozen=True, kw_only=True):
     at: str
 
 
-class AskedQuestion(Result, frozen=True, kw_only=True):
+class AskedQuestion(Result, frozen=True, kw_only=True, omit_defaults=True):
     """A question and, once it is `answered`, its answer; until then ask after it by the ID in `question`."""
 
     task_id: str
     status: str
     question: str
     answered: bool
-    answer: GivenAnswer | msgspec.UnsetType = msgspec.UNSET
+    answer: GivenAnswer | None = None
 
 
 class Answered(Result, frozen=True, kw_only=True):

@@ -12,14 +12,25 @@ any rule about runs; it only calls the fabric's operations.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from aof.app.operations.results import Claimed, Moved, Released, Reported, Sent
+from aof.app.operations.arguments import checked
+from aof.app.operations.results import (
+    AskedQuestion,
+    Claimed,
+    Commented,
+    Completed,
+    Created,
+    Moved,
+    Released,
+    Reported,
+    Sent,
+)
 from aof.core.errors.base import AofError, Call, Conflict, InvalidInput, NotFound
 from aof.core.errors.runs import StaleLease
 from aof.core.model import workflow
@@ -88,6 +99,7 @@ class _Care:
         self.beats: threading.Thread | None = None
 
 
+@checked("work")
 class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
     """What a claim answers, with the operations that its holder needs."""
 
@@ -101,11 +113,11 @@ class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
             run_id=lease.run_id,
             epoch=lease.epoch,
             attempt=attempt_of(lease.run_id),
-            hop=hop or msgspec.UNSET,
+            hop=hop,
             expires_at=lease.expires_at,
             file_path=fabric.store.path_of(task),
-            held=grant.again or msgspec.UNSET,
-            kept=lease.kept_by is not None or msgspec.UNSET,
+            held=grant.again,
+            kept=lease.kept_by is not None,
             secret=secret or msgspec.UNSET,
         )
         held.__dict__["care"] = _Care(fabric, lease.ttl_ms / 1000 / BEATS_PER_LEASE)
@@ -121,41 +133,154 @@ class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
         """Whether the run was ended by others while the block went on: its later writes are refused."""
         return self._care.lost.is_set()
 
-    def progress(self, text: str | None = None, **more: Any) -> Reported:
-        """Report how far the work is: `percent`, `phase`, `note`, `blockers`, `facts`."""
-        return self._fabric.progress(self.task_id, run=self.run_id, text=text, **more)
+    def progress(
+        self,
+        text: str | None = None,
+        *,
+        percent: float | None = None,
+        phase: str | None = None,
+        note: str | None = None,
+        blockers: Sequence[str] = (),
+        facts: dict[str, Any] | None = None,
+        key: str | None = None,
+    ) -> Reported:
+        """Report how far the work is."""
+        return self._fabric.progress(
+            self.task_id,
+            text,
+            percent=percent,
+            phase=phase,
+            note=note,
+            blockers=blockers,
+            facts=facts,
+            run=self.run_id,
+            key=key,
+        )
 
-    def complete(self, summary: str | None = None, **more: Any) -> Moved:
-        """End the run with a result: `outcome`, `summary_ref`, `deliverables`, `tests`, `notes`, `acceptance`.
+    def comment(self, text: str, *, key: str | None = None) -> Commented:
+        """Say something of the task, for everybody who reads it."""
+        return self._fabric.comment(self.task_id, text, key=key)
 
-        A hop has three outcomes, and this is the one that goes on; see `reject` and `blocked`.
+    def ask(
+        self,
+        text: str | None = None,
+        *,
+        choices: Sequence[str] = (),
+        question: str | None = None,
+        wait: float | None = None,
+        leave: bool = False,
+        key: str | None = None,
+    ) -> AskedQuestion:
+        """Ask a person, and `wait` so many seconds for the answer; without `wait`, do not wait for it.
+
+        With `question` instead of a text, wait for the answer to an earlier question. With `leave` the run ends, and
+        the next one is told the answer.
         """
-        if self.hop:
-            more.setdefault("outcome", "complete")
-        return self._ended(self._fabric.complete(self.task_id, run=self.run_id, summary=summary, **more))
+        asked = self._fabric.ask(
+            self.task_id,
+            text,
+            choices=choices,
+            question=question,
+            wait=wait or 0.0,
+            leave=leave,
+            run=self.run_id,
+            key=key,
+        )
+        if leave:
+            self._care.over.set()
+        return asked
 
-    def blocked(self, *blockers: str, summary: str | None = None) -> Moved:
+    def delegate(
+        self,
+        title: str,
+        brief: str = "",
+        *,
+        agent: str | None = None,
+        role: str | None = None,
+        team: str | None = None,
+        priority: str | None = None,
+        depends_on: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        review: bool | None = None,
+        key: str | None = None,
+    ) -> Created:
+        """Create a task below this one, for another agent; `release(wait_for_children=True)` then waits for it.
+
+        With a `key`, every run of this task that asks for it gets the same one.
+        """
+        return self._fabric.create(
+            title,
+            brief,
+            agent=agent,
+            role=role,
+            team=team,
+            priority=priority,
+            depends_on=depends_on,
+            parent_id=self.task_id,
+            tags=tags,
+            review=review,
+            key=f"{self.task_id} {key}" if key is not None else None,
+        )
+
+    def complete(
+        self,
+        summary: str | None = None,
+        *,
+        outcome: str | None = None,
+        blockers: Sequence[str] = (),
+        summary_ref: str | None = None,
+        deliverables: Sequence[str] = (),
+        tests: dict[str, int] | None = None,
+        notes: str | None = None,
+        acceptance: Sequence[Any] = (),
+        caller_role: str | None = None,
+        allow_open_children: bool = False,
+        key: str | None = None,
+    ) -> Completed:
+        """End the run with a result.
+
+        A hop has three outcomes, and this is the one that goes on; see `reject` and `block`.
+        """
+        completed = self._fabric.complete(
+            self.task_id,
+            summary,
+            outcome=outcome or ("complete" if self.hop else None),
+            blockers=blockers,
+            summary_ref=summary_ref,
+            deliverables=deliverables,
+            tests=tests,
+            notes=notes,
+            acceptance=acceptance,
+            caller_role=caller_role,
+            allow_open_children=allow_open_children,
+            run=self.run_id,
+            key=key,
+        )
+        self._care.over.set()
+        return completed
+
+    def block(self, *reasons: str, summary: str | None = None) -> Completed:
         """End the run: it cannot go on before these are out of the way."""
-        return self.complete(summary, outcome="blocked", blockers=blockers)
+        return self.complete(summary, outcome="blocked", blockers=reasons)
 
-    def reject(self, *blockers: str, summary: str | None = None) -> Moved:
+    blocked = block  # its earlier name
+
+    def reject(self, *blockers: str, summary: str | None = None) -> Completed:
         """End a hop that judges: what came before it is to be done again, for these reasons."""
         return self.complete(summary, outcome="needs_review", blockers=blockers)
 
     def fail(self, message: str, *, code: str = "failed", retryable: bool = True) -> Moved:
         """End the run as failed; the retry policy decides what follows."""
-        return self._ended(
-            self._fabric.fail(self.task_id, run=self.run_id, code=code, message=message, retryable=retryable)
-        )
+        failed = self._fabric.fail(self.task_id, message, run=self.run_id, code=code, retryable=retryable)
+        self._care.over.set()
+        return failed
 
     def release(self, reason: str | None = None, *, wait_for_children: bool = False) -> Released:
         """Give the task back unfinished, which is not a failure.
 
         With `wait_for_children` it can be claimed again when the tasks below it have ended.
         """
-        released = self._fabric.release(
-            self.task_id, run=self.run_id, reason=reason, wait_for_children=wait_for_children
-        )
+        released = self._fabric.release(self.task_id, reason, run=self.run_id, wait_for_children=wait_for_children)
         self._care.over.set()
         return released
 
@@ -200,10 +325,6 @@ class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
                 return
             except AofError:
                 continue
-
-    def _ended(self, moved: Moved) -> Moved:
-        self._care.over.set()
-        return moved
 
     @property
     def _care(self) -> _Care:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import UNSET
-
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
 from aof.core.errors.base import AofError, Call, InvalidInput
@@ -37,8 +35,8 @@ class QuestionService:
     def ask(
         self,
         task_id: str,
-        *,
         text: str | None = None,
+        *,
         choices: Sequence[str] = (),
         question: str | None = None,
         wait: float = 0.0,
@@ -102,8 +100,8 @@ class QuestionService:
     def answer(
         self,
         task_id: str,
-        *,
         text: str,
+        *,
         question: str | None = None,
         key: str | None = None,
         actor: str | None = None,
@@ -161,5 +159,5 @@ def _asked(task: Task, question: Question) -> AskedQuestion:
         status=task.status,
         question=question.id,
         answered=given is not None,
-        answer=results.GivenAnswer(text=given.text, by=given.by, at=given.at) if given is not None else UNSET,
+        answer=results.GivenAnswer(text=given.text, by=given.by, at=given.at) if given is not None else None,
     )

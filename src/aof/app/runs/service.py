@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 
-import msgspec
-
 from aof.app.commands import retryable
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
@@ -178,10 +176,10 @@ class RunService:
     def release(
         self,
         task_id: str,
+        reason: str | None = None,
         *,
         run: str | None = None,
         agent: str | None = None,
-        reason: str | None = None,
         wait_for_children: bool = False,
         key: str | None = None,
     ) -> Released:
@@ -190,14 +188,14 @@ class RunService:
         done = self._dispatcher.on_task(c.Release, task_id, **given)
         task = require_task(done)
         told = next((event.payload[WAITS] for event in done.events if WAITS in event.payload), ())
-        waits_for = tuple(told) if wait_for_children else msgspec.UNSET
+        waits_for = tuple(told) if wait_for_children else None
         return results.Released(task_id=task.id, status=task.status, waits_for=waits_for)
 
     def progress(
         self,
         task_id: str,
-        *,
         text: str | None = None,
+        *,
         percent: float | None = None,
         phase: str | None = None,
         note: str | None = None,
@@ -227,8 +225,8 @@ class RunService:
     def complete(
         self,
         task_id: str,
-        *,
         summary: str | None = None,
+        *,
         outcome: str | None = None,
         blockers: Sequence[str] = (),
         summary_ref: str | None = None,
@@ -298,9 +296,9 @@ class RunService:
     def fail(
         self,
         task_id: str,
+        message: str = "",
         *,
         code: str = "failed",
-        message: str = "",
         cause: str = "failed",
         retryable: bool = True,
         run: str | None = None,
@@ -315,8 +313,8 @@ class RunService:
     def approve(
         self,
         task_id: str,
-        *,
         reason: str | None = None,
+        *,
         hop: str | None = None,
         allow_open_children: bool = False,
         key: str | None = None,
@@ -336,8 +334,8 @@ class RunService:
     def reject(
         self,
         task_id: str,
-        *,
         blockers: Sequence[str],
+        *,
         hop: str | None = None,
         key: str | None = None,
         actor: str | None = None,

@@ -51,8 +51,8 @@ class TaskService:
     def create(
         self,
         title: str,
-        *,
         brief: str = "",
+        *,
         agent: str | None = None,
         role: str | None = None,
         team: str | None = None,
@@ -239,7 +239,7 @@ class TaskService:
         return results.Commented(task_id=task.id, status=task.status, comments=len(said))
 
     def cancel(
-        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+        self, task_id: str, reason: str | None = None, *, key: str | None = None, actor: str | None = None
     ) -> Moved:
         """Cancel the task and everything unfinished below it."""
         return self._dispatcher.move(c.CancelTask, task_id, actor=actor, key=key, reason=reason)
@@ -249,7 +249,7 @@ class TaskService:
         return self._dispatcher.move(c.Settle, task_id, actor=actor)
 
     def block(
-        self, task_id: str, *, reason: str, kind: str = "blocked", key: str | None = None, actor: str | None = None
+        self, task_id: str, reason: str, *, kind: str = "blocked", key: str | None = None, actor: str | None = None
     ) -> Moved:
         """Hold the task for a reason that is no other task."""
         return self._dispatcher.move(c.Block, task_id, actor=actor, key=key, reason=reason, kind=kind)
@@ -259,7 +259,7 @@ class TaskService:
         return self._dispatcher.move(c.Unblock, task_id, actor=actor, key=key)
 
     def pause(
-        self, task_id: str, *, reason: str | None = None, key: str | None = None, actor: str | None = None
+        self, task_id: str, reason: str | None = None, *, key: str | None = None, actor: str | None = None
     ) -> Moved:
         """Hold the task on purpose."""
         return self._dispatcher.move(c.Pause, task_id, actor=actor, key=key, reason=reason)
@@ -268,7 +268,7 @@ class TaskService:
         """Let a paused task go on."""
         return self._dispatcher.move(c.Resume, task_id, actor=actor, key=key)
 
-    def retry(self, task_id: str, *, reason: str, key: str | None = None, actor: str | None = None) -> Moved:
+    def retry(self, task_id: str, reason: str, *, key: str | None = None, actor: str | None = None) -> Moved:
         """Run a finished task again, or end the wait of a retry."""
         return self._dispatcher.move(c.RetryTask, task_id, actor=actor, key=key, reason=reason)
 
@@ -283,8 +283,8 @@ class TaskService:
     def reopen(
         self,
         task_id: str,
-        *,
         reason: str | None = None,
+        *,
         backlog: bool = False,
         key: str | None = None,
         actor: str | None = None,

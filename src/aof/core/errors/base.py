@@ -27,10 +27,18 @@ class Call(dict[str, "Any"]):
         given: dict[str, Any] = self["arguments"]
         return given
 
+    def __str__(self) -> str:
+        """The call in Python."""
+        given = dict(self.arguments)
+        name = "held_back" if given.pop("explain", False) else "events" if self.operation == "log" else self.operation
+        first = [repr(given.pop("task_id"))] if "task_id" in given and name != "events" else []
+        return f"fabric.{name}({', '.join([*first, *(f'{one}={value!r}' for one, value in given.items())])})"
+
 
 class AofError(Exception):
     """What every refusal and failure of AOF is. A hint may show another way on, `otherwise`: in words, and its call."""
 
+    __module__ = "aof.errors"
     code: ClassVar[str] = "error"
     kind: ClassVar[str] = "internal"
     otherwise: tuple[str, Call] | None = None
@@ -41,6 +49,17 @@ class AofError(Exception):
         self.hint = hint
         self.call = call
         self.details = details
+
+    def __init_subclass__(cls) -> None:
+        if cls.__module__.startswith("aof.core."):
+            cls.__module__ = "aof.errors"  # where everybody else finds it
+
+    @property
+    def __notes__(self) -> list[str]:  # type: ignore[override] # what a traceback shows below the error
+        ways = [(self.hint, self.call), *((self.otherwise,) if self.otherwise is not None else ())]
+        told = [": ".join(filter(None, (hint, str(call or "")))) for hint, call in ways if hint or call is not None]
+        notes: list[str] = self.__dict__.setdefault("_notes", told)  # others may add to it
+        return notes
 
 
 class NotFound(AofError):

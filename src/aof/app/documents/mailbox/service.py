@@ -45,11 +45,11 @@ class MailService:
         self,
         to: str,
         subject: str,
+        body: str = "",
         *,
         from_agent: str | None = None,
         type: str = "request",  # noqa: A002 - the word of the card
         priority: str = "P2",
-        body: str = "",
         related: str | None = None,
         closure_owner: str | None = None,
         review_scope: str = "none",
@@ -173,18 +173,18 @@ class MailService:
         return self._message(message_id)
 
     def mail_ack(
-        self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
+        self, message_id: str, reason: str = "", *, agent: str | None = None, revision: str | None = None
     ) -> MailMessage:
         """Acknowledge a message; of a blocked one, say that it goes on."""
         return self._moved(message_id, "acknowledged", reason, agent, revision=revision)
 
     def mail_action(
-        self, message_id: str, *, reason: str = "", agent: str | None = None, revision: str | None = None
+        self, message_id: str, reason: str = "", *, agent: str | None = None, revision: str | None = None
     ) -> MailMessage:
         """Say that what a message asks for is done."""
         return self._moved(message_id, "actioned", reason, agent, revision=revision)
 
-    def mail_block(self, message_id: str, *, reason: str = "", agent: str | None = None) -> MailMessage:
+    def mail_block(self, message_id: str, reason: str = "", *, agent: str | None = None) -> MailMessage:
         """Say what a message that was acknowledged waits for."""
         return self._moved(message_id, "blocked", reason, agent)
 
@@ -194,7 +194,7 @@ class MailService:
         """Close a message, which moves it to the archive; a maintainer may also defer it."""
         return self._moved(message_id, "closed", reason, agent, disposition=disposition)
 
-    def mail_escalate(self, message_id: str, *, reason: str = "", agent: str | None = None) -> MailMessage:
+    def mail_escalate(self, message_id: str, reason: str = "", *, agent: str | None = None) -> MailMessage:
         """Tell the WORKLOG and the maintainer that a message got no answer."""
         command = commands.EscalateMail(
             actor=self._principal.actor, agent=agent, message_id=self._resolved(message_id), reason=reason
