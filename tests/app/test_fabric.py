@@ -70,9 +70,5 @@ def test_a_traceback_names_the_error_as_it_is_caught_and_shows_the_hint(fabric: 
     assert unknown.value.__notes__ == ["list what there is: fabric.list()", "while approving"]
 
 
-def test_every_error_says_where_it_is_exported() -> None:
-    assert {getattr(errors, name).__module__ for name in errors.__all__ if name != "Call"} == {"aof.errors"}
-
-
 def test_the_fabric_is_two_classes_deep() -> None:
     assert [kind.__name__ for kind in Fabric.__mro__] == ["Fabric", "Facade", "object"]

@@ -39,7 +39,7 @@ PAGES = {
     "docs/howto/watch-the-board.md": (5, 0),
     "docs/howto/work-with-a-charter.md": (16, 0),
     "docs/howto/work-with-peers.md": (11, 3),
-    "docs/howto/write-an-agent.md": (11, 0),
+    "docs/howto/write-an-agent.md": (12, 0),
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from aof.core.model.kinds import Priority
 from aof.entrypoints.bootstrap import init_data_dir, open_fabric
 from tests.support.requirements import requirement
 from tests.surfaces.doors import (
@@ -63,7 +64,7 @@ def four_doors(root: Path) -> Iterator[list[Door]]:
 def root(tmp_path: Path) -> Path:
     """Tasks of several sorts, made in no order of theirs."""
     made = Path(init_data_dir(tmp_path / ".aof")[0])
-    priorities = ("low", "critical", "normal", "high")
+    priorities: tuple[Priority, ...] = ("low", "critical", "normal", "high")
     with open_fabric(made, actor="pm") as fabric:
         ids = [
             fabric.create(

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
+    from aof.core.model.kinds import Priority, Status
     from aof.core.model.task import Task
 
     Span = tuple[str | None, str | None]  # from this moment on, and before that one
@@ -153,14 +154,16 @@ class Row(dict[str, "Any"]):
         return str(self["title"])
 
     @property
-    def status(self) -> str:
+    def status(self) -> Status:
         """The task's status."""
-        return str(self["status"])
+        status: Status = self["status"]
+        return status
 
     @property
-    def priority(self) -> str:
+    def priority(self) -> Priority:
         """The task's priority."""
-        return str(self["priority"])
+        priority: Priority = self["priority"]
+        return priority
 
     @property
     def agent(self) -> str | None:

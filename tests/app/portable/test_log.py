@@ -157,7 +157,7 @@ def test_a_task_that_begins_to_wait_says_for_what(room: Room, tape: Tape, fabric
     assert (line["payload"]["waitsFor"], line["status"]) == ("permission", "waiting_permission")
     for wait in ("input", "permission", "resource"):
         task_id = room.task()
-        fabric.block(task_id, reason=f"needs {wait}", kind=f"waiting_{wait}")
+        fabric.block(task_id, reason=f"needs {wait}", kind=f"waiting_{wait}")  # type: ignore[arg-type] # a word that is put together
         (line,) = tape.lines(task_id, "task.waiting")
         assert (line["payload"]["waitsFor"], line["payload"]["reason"]) == (wait, f"needs {wait}")
         assert tape.count(task_id, "blocked") == 0
@@ -234,7 +234,7 @@ def test_only_what_has_come_to_done_is_completed(room: Room, tape: Tape, fabric:
     for outcome in ("done", "needs_review", "partial", "blocked"):
         for review in (True, False):
             task_id = room.task("in-progress", review=review)
-            fabric.complete(task_id, outcome=outcome, blockers=["x"] if outcome == "blocked" else [], agent="ada")
+            fabric.complete(task_id, outcome=outcome, blockers=["x"] if outcome == "blocked" else [], agent="ada")  # type: ignore[arg-type] # other words are understood, too
             done = fabric.get(task_id).status == "done"
             assert done == (outcome == "done" and not review)
             assert tape.count(task_id, "completed") == int(done)

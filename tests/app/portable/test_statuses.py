@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from aof.app.fabric import Fabric
+from aof.core.model.kinds import BlockedKind
 from aof.core.model.run import Run
 from aof.testing import FakeClock
 from tests.support.portable import STATUSES, Camera
@@ -54,7 +55,7 @@ class Driver:
         self.fabric.cancel(blocker)
         return task_id
 
-    def _held(self, kind: str) -> str:
+    def _held(self, kind: BlockedKind) -> str:
         task_id = self.room.task("in-progress")
         self.fabric.block(task_id, reason="it is missing", kind=kind)
         return task_id

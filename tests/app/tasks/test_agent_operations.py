@@ -11,6 +11,7 @@ import pytest
 
 from aof.app.fabric import Fabric
 from aof.core.errors.base import AofError
+from aof.core.model.kinds import Outcome, Status
 from aof.core.model.lifecycle import STATUSES, TRANSITIONS
 from aof.testing import FakeClock, memory_fabric
 from tests.support.command_line import Aof
@@ -114,7 +115,7 @@ def test_a_summary_is_added_to_the_one_work_log(room: Room, fabric: Fabric, log:
 @pytest.mark.parametrize(
     ("said", "status"), [(None, "done"), ("complete", "done"), ("needs_review", "review"), ("blocked", "blocked")]
 )
-def test_an_outcome_is_never_dropped(room: Room, fabric: Fabric, said: str | None, status: str) -> None:
+def test_an_outcome_is_never_dropped(room: Room, fabric: Fabric, said: Outcome | None, status: str) -> None:
     task_id = room.task("in-progress", review=False)
     blockers = ["no key"] if said in ("needs_review", "blocked") else []
     assert fabric.complete(task_id, agent="ada", outcome=said, blockers=blockers).status == status
@@ -190,7 +191,7 @@ def test_the_command_tells_a_conflict_by_its_exit_code(room: Room, aof: Aof) -> 
 @pytest.mark.parametrize("body", [None, "New.\n"])
 @pytest.mark.parametrize("status", [None, "backlog"])
 def test_an_update_says_what_it_changed(
-    room: Room, fabric: Fabric, clock: FakeClock, body: str | None, status: str | None
+    room: Room, fabric: Fabric, clock: FakeClock, body: str | None, status: Status | None
 ) -> None:
     task_id = room.task(brief="Old.\n")
     clock.sleep(5)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from aof.app.fabric import Fabric
+from aof.core.model.kinds import BlockedKind
 from aof.core.model.lifecycle import STATUSES
 from aof.testing import FakeClock
 from tests.support.command_line import Aof
@@ -129,7 +130,7 @@ def test_only_unfinished_tasks_are_blocked_and_only_once(
 @requirement("tools.unblock.effect")
 @pytest.mark.parametrize("kind", ["blocked", "waiting_input", "waiting_permission", "waiting_resource", "paused"])
 def test_an_unblocked_task_is_ready_and_claimable_if_nothing_else_holds_it(
-    room: Room, fabric: Fabric, kind: str
+    room: Room, fabric: Fabric, kind: BlockedKind
 ) -> None:
     free, held = room.task(), room.task(depends_on=[room.task()])
     for task_id in (free, held):

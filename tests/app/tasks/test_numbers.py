@@ -27,7 +27,7 @@ def test_a_process_whose_only_call_was_refused_leaves_no_gap(room: Room) -> None
     room.fabric.create("One")
     room.reopen()
     with pytest.raises(AofError):
-        room.fabric.create("Refused", priority="urgent")
+        room.fabric.create("Refused", priority="urgent")  # type: ignore[arg-type] # what a user mistypes
 
     assert room.reopen().create("Two").task_id.endswith("-002")
 

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any, get_args
 
 import pytest
 
+from aof.app.queries.read_models import SORTS
 from aof.core.model import commands as c
-from aof.core.model.lifecycle import STATUSES, TRANSITIONS, allows, priority_rank
+from aof.core.model import kinds
+from aof.core.model.lifecycle import (
+    BLOCKED_KINDS,
+    CAUSES,
+    PRIORITIES,
+    STATUSES,
+    TRANSITIONS,
+    VISIBILITIES,
+    allows,
+    priority_rank,
+)
+from aof.core.runs.delivery import STATES
 from tests.support.world import World
 
 PAIRS = list(itertools.product(STATUSES, STATUSES))
@@ -58,3 +71,19 @@ def test_the_same_status_again_writes_nothing(status: str) -> None:
 def test_priorities_are_ranked_from_the_most_urgent() -> None:
     ranked = sorted(["low", "critical", "normal", "high"], key=priority_rank)
     assert ranked == ["critical", "high", "normal", "low"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (kinds.Status, STATUSES),
+        (kinds.Priority, PRIORITIES),
+        (kinds.BlockedKind, BLOCKED_KINDS),
+        (kinds.Visibility, VISIBILITIES),
+        (kinds.Cause, CAUSES),
+        (kinds.Delivery, STATES),
+        (kinds.Sort, tuple(SORTS)),
+    ],
+)
+def test_the_types_of_the_words_have_exactly_the_words_of_the_rules(kind: Any, words: tuple[str, ...]) -> None:
+    assert sorted(get_args(kind)) == sorted(words)

@@ -20,6 +20,7 @@ from aof.documents.jobs.commands import AddJob, ChangeJob, found
 if TYPE_CHECKING:
     from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
+    from aof.core.model.kinds import Priority
 
 
 class JobShown(Result, frozen=True, kw_only=True, omit_defaults=True):
@@ -83,7 +84,7 @@ class JobService:
         agent: str | None = None,
         role: str | None = None,
         team: str | None = None,
-        priority: str = "normal",
+        priority: Priority = "normal",
         tags: Sequence[str] = (),
         workflow: str | None = None,
         parent_id: str | None = None,

@@ -11,9 +11,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cached_property
+from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
+from typing import Literal, get_origin
 
 from aof.app import fabric
 from aof.app.operations import filters
@@ -36,6 +38,8 @@ from aof.ports.progress import Say, silent
 TYPE_CHECKING = False
 if TYPE_CHECKING:
 {imports}
+else:  # the rules refuse other words, and say which ones there are
+    {words} = str
 
 
 @checked("fabric")
@@ -68,10 +72,11 @@ def generated() -> str:
 def _text() -> str:
     out = StringIO()
     methods = [(place, function, _module(kind)) for place, kind in _services() for function in _functions(kind)]
-    imports = sorted({line for _, function, module in methods for line in _imports(function, module)})
+    found = {line for _, function, module in methods for line in _imports(function, module)}
     imports = sorted(
         {
-            *imports,
+            *found,
+            *_imports_of(filters),
             "from aof.app.runs.claimed_run import ClaimedRun",
             "from aof.app.runs.claimed_run import Grant",
             "from aof.app.fabric import Services",
@@ -80,7 +85,8 @@ def _text() -> str:
     typing = sorted(line.rpartition(" ")[2] for line in imports if line.startswith("from typing import "))
     ours = [line for line in imports if not line.startswith("from typing import ")]
     shown = [f"from typing import {', '.join(typing)}", "", *ours]
-    out.write(_HEAD.format(imports="\n".join(f"    {line}".rstrip() for line in shown)))
+    words = " = ".join(sorted({name for line in ours if (name := _word(line)) is not None}))
+    out.write(_HEAD.format(imports="\n".join(f"    {line}".rstrip() for line in shown), words=words))
     for place, function, _ in methods:
         out.write("\n" + _method(place, function))
     return out.getvalue()
@@ -126,6 +132,19 @@ def _imports(function: ast.FunctionDef, module: ModuleType) -> Iterator[str]:
                     yield f"from {node.module} import {alias.name}"
         elif isinstance(node, ast.ClassDef) and node.name in names - known:
             yield f"from {module.__name__} import {node.name}"
+
+
+def _imports_of(module: ModuleType) -> Iterator[str]:
+    """The imports of our own names that a module has."""
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("aof."):
+            yield from (f"from {node.module} import {alias.name}" for alias in node.names)
+
+
+def _word(line: str) -> str | None:
+    """The name that an import gives to a closed set of words; None where it is something else."""
+    _, module, _, name = line.split()
+    return name if get_origin(getattr(import_module(module), name)) is Literal else None
 
 
 def _method(place: str, function: ast.FunctionDef) -> str:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
+from aof.core.model.kinds import Priority, Sort, Status
+
 
 class Filters(TypedDict, total=False):
     """Which tasks."""
 
-    status: str | Sequence[str] | None
+    status: Status | Sequence[Status] | None
     agent: str | None
     tag: str | None
     search: str | None
-    priority: str | None
+    priority: Priority | None
     parent_id: str | None
     created_after: str | None
     created_before: str | None
@@ -22,7 +24,7 @@ class Filters(TypedDict, total=False):
     due_before: str | None
     overdue: bool
     archived: bool
-    sort: str | None
+    sort: Sort | None
     reverse: bool
     limit: int | None
     cursor: str | None

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from aof.core.errors.base import Call
+from aof.core.model.kinds import Status, Stream
 
 
 def without_secret(self: msgspec.Struct) -> str:
@@ -37,7 +38,7 @@ class Created(Result, frozen=True, kw_only=True, omit_defaults=True):
     """A task that is durable; `waits` says what it waits for. The warning says that nobody could take it."""
 
     task_id: str
-    status: str
+    status: Status
     file_path: str
     waits: str | None = None
     warning: Warned | None = None
@@ -75,7 +76,7 @@ class Printed(Result, frozen=True, kw_only=True):
     task_id: str
     run_id: str
     attempt: int
-    stream: str
+    stream: Stream
     offset: int
     next_offset: int
     size: int
@@ -95,7 +96,7 @@ class Moved(Result, frozen=True, kw_only=True):
     """Where the task is now."""
 
     task_id: str
-    status: str
+    status: Status
 
 
 class Released(Moved, frozen=True, kw_only=True, omit_defaults=True):
@@ -138,7 +139,7 @@ class Commented(Result, frozen=True, kw_only=True):
     """Where the task is that was commented on, and how many comments it has now."""
 
     task_id: str
-    status: str
+    status: Status
     comments: int
 
 
@@ -146,7 +147,7 @@ class Updated(Result, frozen=True, kw_only=True):
     """What an update really changed; with the secret of a run that it began."""
 
     task_id: str
-    status: str
+    status: Status
     updated_at: str
     body_updated: bool
     transitioned: bool
@@ -190,7 +191,7 @@ class AskedQuestion(Result, frozen=True, kw_only=True, omit_defaults=True):
     """A question and, once it is `answered`, its answer; until then ask after it by the ID in `question`."""
 
     task_id: str
-    status: str
+    status: Status
     question: str
     answered: bool
     answer: GivenAnswer | None = None
@@ -200,7 +201,7 @@ class Answered(Result, frozen=True, kw_only=True):
     """Which question was answered, who had asked it, and where the task is now."""
 
     task_id: str
-    status: str
+    status: Status
     question: str
     asked_by: str
 
@@ -209,7 +210,7 @@ class Recovered(Result, frozen=True, kw_only=True):
     """A run whose lease had ended, and where its task went; where it had to be left, it is still in-progress."""
 
     task_id: str
-    status: str
+    status: Status
     reason: str
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from aof.app.operations.results import Printed
 from aof.core.errors.base import Call, InvalidInput
 from aof.core.errors.tasks import NoSuchAttempt
+from aof.core.model.kinds import Stream
 from aof.core.model.run import OUTPUT_FILES, Run
 from aof.ports.store import Store
 
@@ -19,7 +20,7 @@ _LONGEST_CHARACTER = 4
 _LAST_WORDS, _LAST_LINES = 2_000, 5
 
 
-def piece(store: Store, task_id: str, *, attempt: int | None, stream: str, offset: int, limit: int) -> Printed:
+def piece(store: Store, task_id: str, *, attempt: int | None, stream: Stream, offset: int, limit: int) -> Printed:
     """The next piece of a run's output, whole characters only; the last run's where no attempt is named."""
     if stream not in OUTPUT_FILES:
         raise InvalidInput(f"there is no stream '{stream[:80]}'", f"use one of {', '.join(OUTPUT_FILES)}")

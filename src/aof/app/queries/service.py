@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from aof.app.queries.graph import Drawing
     from aof.app.queries.lists import Listed, Summary
     from aof.core.model.events import Event
+    from aof.core.model.kinds import GraphForm, Priority, Status, Stream
     from aof.core.model.task import Task
 
 _NOT_TAKEN_YET = ("backlog", "ready")
@@ -61,7 +62,7 @@ class QueryService:
         task_id: str,
         *,
         attempt: int | None = None,
-        stream: str = "stdout",
+        stream: Stream = "stdout",
         offset: int = 0,
         limit: int = 65_536,
     ) -> Printed:
@@ -78,10 +79,10 @@ class QueryService:
         self,
         text: str,
         *,
-        status: str | None = None,
+        status: Status | None = None,
         agent: str | None = None,
         tag: str | None = None,
-        priority: str | None = None,
+        priority: Priority | None = None,
         archived: bool = False,
         limit: int = 20,
         cursor: str | None = None,
@@ -164,7 +165,7 @@ class QueryService:
         tasks = history.tasks_at(self._store, seq, say).values()
         return {"seq": seq, "tasks": [history.portrait(task) for task in tasks]}
 
-    def graph(self, task_id: str | None = None, *, form: str = "tree") -> Drawing:
+    def graph(self, task_id: str | None = None, *, form: GraphForm = "tree") -> Drawing:
         """The task graph, or the part of it around one task, as `tree`, `mermaid`, `dot` or `svg`."""
         root = self.get(task_id).id if task_id is not None else None
         return drawing.draw([*self._store.find(self._models.query()).tasks], root, form)

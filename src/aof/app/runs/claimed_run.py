@@ -42,6 +42,9 @@ from aof.core.validation.limits import NOTES
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.app.fabric import Fabric
+    from aof.core.model.kinds import Outcome, Priority
+else:  # the rules refuse other words, and say which ones there are
+    Outcome = Priority = str
 
 
 class Grant(NamedTuple):
@@ -198,7 +201,7 @@ class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
         agent: str | None = None,
         role: str | None = None,
         team: str | None = None,
-        priority: str | None = None,
+        priority: Priority | None = None,
         depends_on: Sequence[str] = (),
         tags: Sequence[str] = (),
         review: bool | None = None,
@@ -226,7 +229,7 @@ class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
         self,
         summary: str | None = None,
         *,
-        outcome: str | None = None,
+        outcome: Outcome | None = None,
         blockers: Sequence[str] = (),
         summary_ref: str | None = None,
         deliverables: Sequence[str] = (),
@@ -244,7 +247,7 @@ class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
         completed = self._fabric.complete(
             self.task_id,
             summary,
-            outcome=outcome or ("complete" if self.hop else None),
+            outcome=outcome,
             blockers=blockers,
             summary_ref=summary_ref,
             deliverables=deliverables,

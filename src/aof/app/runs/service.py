@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from aof.app.commands.identity import Authentication
     from aof.app.operations.results import Beaten, Completed, Moved, NextHop, Released, Reported
     from aof.app.runs.claimed_run import Grant
+    from aof.core.model.kinds import Cause, Delivery, Outcome
     from aof.core.model.org_chart import OrgChart
     from aof.core.model.task import Task
 
@@ -227,7 +228,7 @@ class RunService:
         task_id: str,
         summary: str | None = None,
         *,
-        outcome: str | None = None,
+        outcome: Outcome | None = None,
         blockers: Sequence[str] = (),
         summary_ref: str | None = None,
         deliverables: Sequence[str] = (),
@@ -272,7 +273,7 @@ class RunService:
         self,
         task_id: str,
         *,
-        state: str = "delivered",
+        state: Delivery = "delivered",
         target: str | None = None,
         reason: str | None = None,
         run: str | None = None,
@@ -299,7 +300,7 @@ class RunService:
         message: str = "",
         *,
         code: str = "failed",
-        cause: str = "failed",
+        cause: Cause = "failed",
         retryable: bool = True,
         run: str | None = None,
         agent: str | None = None,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.unit_of_work import Done
     from aof.app.operations.results import Commented, Created, Depends, Edited, Moved, TaskTemplates, Updated
+    from aof.core.model.kinds import BlockedKind, Priority, Status, Visibility
     from aof.core.model.task import Task
 
 # What an edit can take away: whole fields, by their names in a task's file, and parts of the routing.
@@ -56,7 +57,7 @@ class TaskService:
         agent: str | None = None,
         role: str | None = None,
         team: str | None = None,
-        priority: str | None = None,
+        priority: Priority | None = None,
         depends_on: Sequence[str] = (),
         parent_id: str | None = None,
         tags: Sequence[str] = (),
@@ -66,7 +67,7 @@ class TaskService:
         constraints: dict[str, Any] | None = None,
         profile: dict[str, Any] | None = None,
         resource: str | None = None,
-        visibility: str | None = None,
+        visibility: Visibility | None = None,
         due: str | None = None,
         owner: str | None = None,
         max_attempts: int | None = None,
@@ -164,7 +165,7 @@ class TaskService:
         *,
         body: str | None = None,
         note: str | None = None,
-        status: str | None = None,
+        status: Status | None = None,
         wait_for_children: bool = False,
         reason: str | None = None,
         run: str | None = None,
@@ -249,7 +250,13 @@ class TaskService:
         return self._dispatcher.move(c.Settle, task_id, actor=actor)
 
     def block(
-        self, task_id: str, reason: str, *, kind: str = "blocked", key: str | None = None, actor: str | None = None
+        self,
+        task_id: str,
+        reason: str,
+        *,
+        kind: BlockedKind = "blocked",
+        key: str | None = None,
+        actor: str | None = None,
     ) -> Moved:
         """Hold the task for a reason that is no other task."""
         return self._dispatcher.move(c.Block, task_id, actor=actor, key=key, reason=reason, kind=kind)

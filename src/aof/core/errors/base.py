@@ -51,7 +51,7 @@ class AofError(Exception):
         self.details = details
 
     def __init_subclass__(cls) -> None:
-        if cls.__module__.startswith("aof.core."):
+        if cls.__module__.startswith("aof.core.errors."):
             cls.__module__ = "aof.errors"  # where everybody else finds it
 
     @property

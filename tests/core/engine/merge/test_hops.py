@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aof.core.errors.runs import StaleLease
+from aof.core.model.kinds import Outcome
 from aof.core.model.workflow import workflow_of
 from tests.support.forks import Clone, Repository
 
@@ -29,7 +30,7 @@ class Gated:
         self.do(self.a, "draft", "ann")
         self.b = self.a.fork("bob")
 
-    def do(self, clone: Clone, hop: str, agent: str, outcome: str = "complete") -> str:
+    def do(self, clone: Clone, hop: str, agent: str, outcome: Outcome = "complete") -> str:
         self.repository.clock.sleep(60)
         run = clone.fabric.claim(self.task, agent=agent, hop=hop).run_id
         blockers = ["not yet"] if outcome != "complete" else []

@@ -95,16 +95,21 @@ class DelegatedRun:
     def wait(self, reason: str, *, asks: bool) -> None:
         """End the run: somebody has to answer the peer, or to allow something."""
         if self._hop is not None:
-            self._run.blocked(reason[:REASON])
+            self._run.block(reason[:REASON])
         else:
-            kind = "waiting_input" if asks else "waiting_permission"
-            self._fabric.block(self._run.task_id, reason=reason[:REASON], kind=kind)
+            self._fabric.block(
+                self._run.task_id, reason[:REASON], kind="waiting_input" if asks else "waiting_permission"
+            )
         self.over = True
 
     def fail(self, code: str, message: str, *, retryable: bool = True, lost: bool = False) -> None:
         """End the run as failed, or as lost when nobody knows what became of it."""
-        cause = "lost" if lost else "failed"
         self._fabric.fail(
-            self._run.task_id, run=self._run.run_id, code=code, message=message, cause=cause, retryable=retryable
+            self._run.task_id,
+            run=self._run.run_id,
+            code=code,
+            message=message,
+            cause="lost" if lost else "failed",
+            retryable=retryable,
         )
         self.over = True

@@ -7,6 +7,7 @@ from typing import Final
 from mcp_types import CompleteRequestParams, Completion, PromptReference
 
 from aof.adapters.mcp.sessions import Hub
+from aof.core.model.kinds import Status
 from aof.core.model.lifecycle import STATUSES
 
 _MOST: Final = 100  # values that the protocol allows in one answer
@@ -33,7 +34,7 @@ async def complete(hub: Hub, params: CompleteRequestParams) -> Completion:
     return Completion(values=found[:_MOST], total=None if more else len(found), has_more=more)
 
 
-def _ids(hub: Hub, typed: str, status: str | None) -> list[str]:
+def _ids(hub: Hub, typed: str, status: Status | None) -> list[str]:
     """IDs of tasks that a search for the text finds, the newest first."""
     rows = hub.fabric.list(search=typed or None, status=status, sort="id", reverse=True, limit=_MOST + 1).tasks
     return [row.id for row in rows]

@@ -11,7 +11,7 @@ from aof.app.operations.rows.fields import At, Cursor
 from aof.app.operations.spec import Cli, Extra, Operation, Params, Spelling, StandIn, TaskParams, param
 from aof.app.queries import primer
 from aof.core.errors.base import InvalidInput
-from aof.core.model.kinds import Priority, Status
+from aof.core.model.kinds import GraphForm, Priority, Status, Stream
 
 _SHOWN = StandIn(operation="show", keeps=("task_id",))
 _WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
@@ -110,7 +110,7 @@ class OutputParams(TaskParams, frozen=True, kw_only=True):
     """Whose output, and which piece of it."""
 
     attempt: Annotated[int, param("number of the run (else the last one)", ge=1)] | UnsetType = UNSET
-    stream: Annotated[Literal["stdout", "stderr"], param("what it was printed to")] | UnsetType = UNSET
+    stream: Annotated[Stream, param("what it was printed to")] | UnsetType = UNSET
     offset: Annotated[int, param("bytes to skip", ge=0)] | UnsetType = UNSET
     limit: Annotated[int, param("at most this many bytes", ge=4, le=65_536)] | UnsetType = UNSET
 
@@ -119,7 +119,7 @@ class GraphParams(Params, frozen=True, kw_only=True):
     """Which part, in which form."""
 
     task_id: Annotated[str, param("only what is connected with this task", Spelling(place="ID"))] | UnsetType = UNSET
-    format: Annotated[Literal["tree", "mermaid", "dot", "svg"], param("form of the graph")] = "tree"
+    format: Annotated[GraphForm, param("form of the graph")] = "tree"
 
 
 class PrimeParams(Params, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, get_args
 
 from msgspec import UNSET, UnsetType
 
@@ -19,10 +19,9 @@ from aof.app.operations.rows.fields import (
     Run,
 )
 from aof.app.operations.spec import Spelling, TaskParams, one_of, param
-from aof.core.model.kinds import Cause, Status
+from aof.core.model.kinds import Cause, Delivery, Outcome, Status
 
-Delivery = Literal["pending", "queued", "delivered", "failed"]
-OUTCOMES = ("complete", "needs_review", "blocked")  # what the schema says; the service understands other words, too
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)  # what the schema says; the service understands other words, too
 
 
 class WorkerParams(TaskParams, frozen=True, kw_only=True):
