@@ -115,10 +115,10 @@ def test_hostile_texts_stay_texts_in_every_dialog(visitor: Visitor, hostile: Ser
         "/nowhere",
         "/workflow?task=TASK-2001-01-01-999",
         "/graph?task=TASK-2001-01-01-999",
-        "/timeline?task=TASK-2001-01-01-999",
-        "/timeline?task=nothing",
-        "/handoffs?task=TASK-2001-01-01-999",
-        "/worklog?task=TASK-2001-01-01-999",
+        "/insights?task=TASK-2001-01-01-999",
+        "/insights?task=nothing",
+        "/activity?kind=handoff&task=TASK-2001-01-01-999",
+        "/activity?kind=worklog&task=TASK-2001-01-01-999",
         "/activity?task=TASK-2001-01-01-999",
         "/static/../app.py",
     ],
@@ -137,7 +137,7 @@ def test_an_address_that_leads_nowhere_says_so_and_how_to_go_on(
 
 def test_a_filter_that_names_no_task_can_be_taken_away(person: Person, page: Page, served: Served) -> None:
     person.watch.forgive("status of 404")
-    person.open("/timeline", page)
+    person.open("/insights", page)
     page.get_by_label("Task", exact=True).fill("TASK-2001-01-01-999")
     page.keyboard.press("Enter")
     expect(page.locator(".problem")).to_contain_text("TASK-2001-01-01-999")
@@ -149,7 +149,7 @@ def test_numbers_out_of_bounds_in_an_address_are_taken_to_their_bounds(person: P
     for path in (
         "/tasks?n-ready=99999999999999",
         "/tasks?n-ready=-3",
-        "/activity?n=abc",
+        "/activity?before=abc",
         "/?n=1e9",
         "/tasks?open=,,,x",
     ):

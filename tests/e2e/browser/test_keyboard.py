@@ -23,10 +23,7 @@ def test_a_gate_is_approved_by_keyboard_alone_and_the_next_item_is_at_hand(
         page.keyboard.press("ArrowDown")
     assert item.evaluate("one => one.contains(document.activeElement)")
     page.keyboard.press("a")
-    expect(page.locator("#dialog")).to_be_visible()
-    assert page.locator("#dialog").evaluate("one => one.contains(document.activeElement)")
-    while not page.evaluate("document.activeElement.matches('#dialog button[type=submit]')"):
-        page.keyboard.press("Tab")
+    expect(item.locator("[data-action=approve]")).to_be_focused()
     page.keyboard.press("Enter")
     eventually(lambda: scenes.status(served, task) == "done", "the approval")
     expect(item).to_have_count(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import httpx
@@ -118,6 +119,24 @@ def test_the_page_survives_a_service_that_is_killed_and_started_again(alone: Ser
     shows(page, missed, "ready")
     after = scenes.waiting(alone, "After the crash")
     shows(page, after, "ready")
+
+
+def test_the_page_says_so_when_the_service_falls_silent_and_goes_on_when_it_speaks_again(
+    alone: Served, visitor: Visitor
+) -> None:
+    person = visitor(alone)
+    person.enter()
+    page = person.open("/tasks")
+    page.evaluate("window.untouched = true")
+    os.kill(alone.pid, signal.SIGSTOP)
+    try:
+        expect(page.locator("#connection")).to_have_attribute("data-state", "offline")
+        expect(page.locator("#connection")).to_contain_text("not connected")
+    finally:
+        os.kill(alone.pid, signal.SIGCONT)
+    page.wait_for_selector(LIVE)
+    shows(page, scenes.waiting(alone, "After the silence"), "ready")
+    assert page.evaluate("window.untouched")
 
 
 def test_seven_tabs_are_all_live_over_one_connection(alone: Served, visitor: Visitor) -> None:

@@ -42,9 +42,9 @@ PICTURES = (
     Picture("task", "task", _WIDE),
     Picture("agents", "agents", _LOW),
     Picture("workflow", "workflow", _LOW),
-    Picture("timeline", "timeline", _WIDE),
+    Picture("activity", "activity", _WIDE),
     Picture("graph", "graph", _LOW),
-    Picture("flow", "flow", _WIDE),
+    Picture("insights", "insights", _WIDE),
     Picture("needs-you-phone", "needs", _PHONE),
 )
 

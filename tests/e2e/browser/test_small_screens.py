@@ -53,7 +53,6 @@ def test_a_phone_opens_on_the_inbox_and_approves_with_a_finger(served: Served, v
     assert first is not None
     assert first["y"] < 844, "the first item is not on the first screen"
     item.locator("[data-action=approve]").tap()
-    page.locator("#dialog button[type=submit]").tap()
     expect(item).to_have_count(0)
     assert scenes.status(served, task) == "done"
 
@@ -71,7 +70,7 @@ def test_a_phone_moves_a_task_without_dragging(served: Served, visitor: Visitor)
 def test_what_is_touched_on_a_phone_is_large_enough(served: Served, visitor: Visitor) -> None:
     person, page = _as(visitor, served, **PHONE)
     person.open("/", page)
-    small = page.locator("#view .actions a, #view .actions button").evaluate_all(
+    small = page.locator("#view .actions a, #view .actions button, #view .actions summary").evaluate_all(
         "all => all.map(one => one.getBoundingClientRect()).filter(box => box.width < 24 || box.height < 24).length"
     )
     assert small == 0

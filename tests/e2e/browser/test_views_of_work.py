@@ -1,4 +1,4 @@
-"""Workflow, graph, timeline, flow, handoffs, mailbox, worklog: drawn, as tables, filtered and live."""
+"""Workflow, graph, insights, handoffs, mail, worklog: drawn, as tables, filtered and live."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.browser import scenes
+from tests.e2e.browser.conftest import Visitor
 from tests.e2e.browser.person import Person
 from tests.e2e.browser.served import Served, serving
 from tests.e2e.browser.views import addresses, staged
@@ -85,13 +86,13 @@ def test_the_graph_shows_what_a_task_is_connected_with_and_grows_live(
     with served.fabric() as fabric:
         first = fabric.create("Order oil").task_id
         middle = fabric.create("Fill the tank", depends_on=[first]).task_id
-    person.open(f"/graph?task={middle}", page)
+    person.open(f"/graph/{middle}", page)
     expect(page.locator("#drawing [data-node]")).to_have_count(2)
     with served.fabric() as fabric:
         child = fabric.create("Read the gauge", parent_id=middle).task_id
     expect(page.locator("#drawing [data-node]")).to_have_count(3)
-    page.get_by_text("As a table").click()
-    expect(page.locator(f"#node-{child}")).to_contain_text("child")
+    page.get_by_text("As a list").click()
+    expect(page.locator(f"#node-{child}")).to_contain_text("below")
     page.locator(f"#drawing [data-node='{child}']").press("Enter")
     expect(page).to_have_url(re.compile(f"/board/tasks/{child}"))
 
@@ -101,14 +102,82 @@ def test_the_graph_stops_at_two_hundred_tasks_and_says_so(person: Person, page: 
         root = fabric.create("The hub").task_id
         for number in range(210):
             fabric.create(f"Spoke {number}", depends_on=(root,))
-    person.open(f"/graph?task={root}&n=9999", page)
+    person.open(f"/graph/{root}?n=9999", page)
     expect(page.locator("#drawing [data-node]")).to_have_count(200)
     expect(page.locator("#view")).to_contain_text("11 more tasks")
 
 
+def test_the_graph_of_the_project_shows_what_is_connected_and_only_counts_what_is_finished(
+    visitor: Visitor, alone: Served
+) -> None:
+    with alone.fabric() as fabric:
+        done = fabric.create("Felled").task_id
+        fabric.cancel(done)
+        first = fabric.create("Saw it").task_id
+        second = fabric.create("Plane it", depends_on=[first]).task_id
+        child = fabric.create("Sand it", parent_id=second).task_id
+        lonely = fabric.create("Sweep up").task_id
+        closed = fabric.create("Draw it", review=False).task_id
+        fabric.dep_add(first, blocker_id=closed)
+        fabric.complete(closed, run=fabric.claim(closed, agent="ada").run_id, agent="ada", summary="drawn")
+    person = visitor(alone)
+    person.enter()
+    page = person.open("/graph")
+    nodes = page.locator("#drawing [data-node]")
+    expect(nodes).to_have_count(3)
+    expect(page.locator(f"#drawing [data-node='{first}']")).to_contain_text("after 1 finished")
+    expect(page.locator(f"#drawing [data-node='{first}']")).to_have_class(re.compile("s-ready"))
+    page.get_by_text("1 task is connected with no other").click()
+    expect(page.locator(f"#node-{lonely}")).to_be_visible()
+    page.get_by_label("finished, too").check()
+    expect(nodes).to_have_count(4)
+    expect(page).to_have_url(re.compile("finished=1"))
+    page.locator(f"#drawing [data-node='{child}']").press("Enter")
+    expect(page).to_have_url(re.compile(f"/board/tasks/{child}"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sand it")
+
+
+def test_the_drawing_is_made_larger_smaller_and_as_it_fits(visitor: Visitor, alone: Served) -> None:
+    with alone.fabric() as fabric:
+        last = fabric.create("Step 0").task_id
+        for number in range(1, 8):
+            last = fabric.create(f"Step {number}", depends_on=[last]).task_id
+    person = visitor(alone, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    person.enter()
+    page = person.open("/graph")
+
+    def width() -> int:
+        return int(page.locator("#drawing svg").get_attribute("width") or 0)
+
+    expect(page.locator("#drawing svg")).to_be_visible()
+    fits = width()
+    page.get_by_role("button", name="Larger").tap()
+    assert width() > fits
+    page.get_by_role("button", name="Fit").tap()
+    assert width() == fits
+    page.get_by_role("button", name="Smaller").tap()
+    assert width() < fits
+
+
+def test_the_graph_of_a_large_project_stops_at_two_hundred_tasks_and_says_so(visitor: Visitor, alone: Served) -> None:
+    with alone.fabric() as fabric:
+        for number in range(101):
+            first = fabric.create(f"First {number}").task_id
+            fabric.create(f"Second {number}", depends_on=[first])
+    person = visitor(alone)
+    person.enter()
+    page = person.open("/graph")
+    expect(page.locator("#drawing [data-node]")).to_have_count(200)
+    expect(page.locator("#view")).to_contain_text("2 more tasks are not shown")
+    page.get_by_label("Text").fill("Second 100")
+    page.keyboard.press("Enter")
+    expect(page.locator("#alone")).to_contain_text("Second 100")
+
+
 def test_the_timeline_tells_waiting_from_working_also_as_a_table(person: Person, page: Page, served: Served) -> None:
     task = scenes.question(served, "Choose the paint")
-    person.open("/timeline?span=1h", page)
+    person.open("/insights?days=1&by=task", page)
+    page.get_by_text("The runs as a table").click()
     row = page.locator("#runs tr", has_text="Choose the paint")
     expect(row).to_contain_text("running")
     expect(page.locator("#lanes svg rect.bar-waited").first).to_be_attached()
@@ -116,18 +185,18 @@ def test_the_timeline_tells_waiting_from_working_also_as_a_table(person: Person,
         fabric.answer(task, text="red")
         fabric.cancel(task)
     expect(row).to_contain_text("cancelled")
-    page.get_by_label("By").select_option("agent")
+    page.get_by_label("Runs by").select_option("agent")
     expect(page).to_have_url(re.compile("by=agent"))
     expect(page.locator(".lane-name", has_text="ada").first).to_be_visible()
 
 
 def test_the_flow_is_charted_and_stands_below_as_a_table(person: Person, page: Page, served: Served) -> None:
-    person.open("/flow?days=7", page)
+    person.open("/insights?days=7", page)
     expect(page.locator("#cumulative canvas")).to_be_visible()
     expect(page.locator("#throughput canvas")).to_be_visible()
     expect(page.locator("#times")).to_contain_text("since they were created")
     expect(page.locator("#by-agent")).to_contain_text("ada")
-    page.get_by_text("As a table").click()
+    page.get_by_text("The charts as a table").click()
     expect(page.locator("#as-table tbody tr")).to_have_count(7)
     page.get_by_label("The last").select_option("14")
     expect(page.locator("#as-table tbody tr")).to_have_count(14)
@@ -136,7 +205,7 @@ def test_the_flow_is_charted_and_stands_below_as_a_table(person: Person, page: P
 
 
 def test_handoffs_are_listed_and_filtered(person: Person, page: Page, served: Served) -> None:
-    person.open("/handoffs", page)
+    person.open("/activity?kind=handoff", page)
     expect(page.locator("#handoffs tr", has_text="two eyes more")).to_contain_text("bob")
     page.get_by_label("State").select_option("completed")
     expect(page.locator("#handoffs")).not_to_contain_text("two eyes more")
@@ -146,7 +215,7 @@ def test_handoffs_are_listed_and_filtered(person: Person, page: Page, served: Se
 def test_mail_is_listed_and_what_was_opened_stays_open_when_more_comes(
     person: Person, page: Page, served: Served
 ) -> None:
-    person.open("/mailbox", page)
+    person.open("/activity?kind=mail", page)
     page.locator("#messages summary", has_text="Oil").click()
     expect(page.locator("#messages em")).to_have_text("much")
     with served.fabric() as fabric:
@@ -156,7 +225,7 @@ def test_mail_is_listed_and_what_was_opened_stays_open_when_more_comes(
 
 
 def test_the_worklog_shows_what_is_pinned_decided_and_noted(person: Person, page: Page, served: Served) -> None:
-    person.open("/worklog", page)
+    person.open("/activity?kind=worklog", page)
     expect(page.locator("#view")).to_contain_text("We paint the tower red")
     expect(page.locator("#view")).to_contain_text("the lamp")
     with served.fabric() as fabric:

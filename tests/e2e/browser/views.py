@@ -18,9 +18,6 @@ HOPS: dict[str, Any] = {
 }
 
 
-ABOUT_A_TASK = ("workflow", "graph")
-
-
 def staged(served: Served) -> None:
     """Tasks in every status, related to each other, with an agent at work and one that asks."""
     workflow(served.root, HOPS)
@@ -58,5 +55,4 @@ def addresses(served: Served, title: str = "Release the almanac") -> dict[str, s
     with served.fabric() as fabric:
         tasks = {task.title: task for task in fabric.tasks()}
     task = tasks.get(title) or next(iter(tasks.values()))
-    paths = {view.name: view.path.replace("{task_id}", task.id).replace("{seq}", str(task.rev)) for view in VIEWS}
-    return paths | {name: f"{paths[name]}?task={task.id}" for name in ABOUT_A_TASK if name in paths}
+    return {view.name: view.path.replace("{task_id}", task.id).replace("{seq}", str(task.rev)) for view in VIEWS}

@@ -238,7 +238,7 @@ _LINES: Final[dict[str, _Line | Callable[[Mapping[str, Any]], _Line]]] = {
     "document.job.failed": _Line("could not create a task for {job}", ("error",)),
     "document.job.removed": _Line("removed the schedule of {job}"),
     "document.worklog.entry": _entry,
-    "document.worklog.status": _Line("wrote down what {key} is at", ("text",)),
+    "document.worklog.status": _Line("updated {key} in the worklog", ("text",)),
     "document.worklog.compacted": _Line("shortened the worklog"),
     "document.worklog.restored": _Line("restored the worklog"),
     "document.charter.created": _Line("wrote the charter", ("charter.milestone",)),

@@ -160,7 +160,7 @@ def stolen(browser: Browser, visitor: Visitor) -> Browser:
     return thief
 
 
-_PAGES = ["/", "/tasks", "/tasks/001", "/create", "/tasks/001/do/cancel", "/tasks/001/move", "/activity", "/worklog"]
+_PAGES = ["/", "/tasks", "/tasks/001", "/create", "/tasks/001/do/cancel", "/tasks/001/move", "/activity", "/insights"]
 
 
 @pytest.mark.parametrize("path", _PAGES)
@@ -178,7 +178,7 @@ def test_a_stolen_cookie_alone_shows_an_empty_page(
 
 def browser_shell(browser: Browser) -> str:
     """What every page is without the other half of the session."""
-    text: str = browser.get("/flow", Accept="text/html").text
+    text: str = browser.get("/insights", Accept="text/html").text
     assert "data-session" in text
     return text
 

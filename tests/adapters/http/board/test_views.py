@@ -149,12 +149,12 @@ def test_a_view_alone_is_a_part_of_its_page(browser: Browser, fabric: Fabric) ->
 def test_runs_at_the_same_time_stand_in_lanes_of_their_own(browser: Browser, fabric: Fabric) -> None:
     first, second = fabric.create("One").task_id, fabric.create("Two").task_id
     runs = {task: fabric.claim(task, agent="ada").run_id for task in (first, second)}
-    assert browser.get("/timeline?by=agent").text.count('class="lane-name"') == 2
+    assert browser.get("/insights?by=agent").text.count('class="lane-name"') == 2
     for task, run in runs.items():
         fabric.complete(task, run=run, summary="done")
     third = fabric.create("Three").task_id
     fabric.claim(third, agent="ada")
-    assert browser.get("/timeline?by=agent").text.count('class="lane-name"') == 2
+    assert browser.get("/insights?by=agent").text.count('class="lane-name"') == 2
 
 
 def test_the_navigation_marks_the_view_and_what_a_page_is_part_of(browser: Browser, fabric: Fabric) -> None:

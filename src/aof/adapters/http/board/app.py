@@ -20,7 +20,7 @@ from aof.adapters.http.board.assets import asset
 from aof.adapters.http.board.calls import Asker, PageAddress
 from aof.adapters.http.board.live import live
 from aof.adapters.http.board.rendering import HEADERS, render
-from aof.adapters.http.board.views.catalogue import VIEWS
+from aof.adapters.http.board.views.catalogue import MOVED, VIEWS
 from aof.adapters.http.board.views.spec import PageView
 from aof.adapters.http.guard import CALLER
 from aof.adapters.http.limits.failures import Failures
@@ -44,7 +44,7 @@ class Board:
 
     def __init__(self, sessions: Sessions, instance: str, project: str, version: str) -> None:
         self.access = Access(sessions, instance)
-        self._frame = {"project": project, "version": version, "views": [one for one in VIEWS if one.key]}
+        self._frame = {"project": project, "version": version, "views": ()}
 
     def covers(self, path: str) -> bool:
         """Whether a path is one of the page's."""
@@ -67,13 +67,15 @@ class Board:
             Route(f"{PREFIX}/logout", self._inside(doors.leave), methods=["POST"]),
             Route(f"{PREFIX}/verified", self._inside(_verified)),
             Route(f"{PREFIX}/live", self._inside(live)),
+            *(Route(f"{PREFIX}{path}", self._guarded(partial(_moved, to))) for path, to in MOVED.items()),
             *writes.routes(self._inside, self.framed),
             *(Route(f"{PREFIX}{one.path}", self._inside(partial(self._view, one))) for one in VIEWS),
         ]
 
     def framed(self, request: Request, **more: Any) -> dict[str, Any]:
         """What every template is given."""
-        own = {"part": _part(request), "me": request.scope.get(CALLER), "view": None}
+        caller = request.scope.get(CALLER)
+        own = {"part": _part(request), "me": caller, "view": None, "views": _navigation(request) if caller else ()}
         return self._frame | own | {"place": request.url.path, "live": False, "live_task": None, "head": 0} | more
 
     async def _view(self, view: PageView, request: Request) -> Response:
@@ -173,6 +175,18 @@ async def _front(request: Request) -> Response:
     if request.url.path == "/" and "text/html" not in request.headers.get("accept", ""):
         raise NotFound("there is nothing at /", "see /openapi.json")
     return RedirectResponse(f"{PREFIX}/", status_code=307, headers=HEADERS)
+
+
+async def _moved(to: str, request: Request) -> Response:
+    """What was a view of its own is a part of another one; the filters stay."""
+    query = request.url.query
+    where = f"{PREFIX}{to}" + (f"{'&' if '?' in to else '?'}{query}" if query else "")
+    return RedirectResponse(where, status_code=308, headers=HEADERS)
+
+
+def _navigation(request: Request) -> list[PageView]:
+    ask = Asker(request.app.state.follower.fabric, request.scope[CALLER])
+    return [one for one in VIEWS if one.key and one.wanted(ask)]
 
 
 async def _verified(request: Request) -> Response:

@@ -45,6 +45,11 @@ class Asker:
         row = BY_NAME.get(operation)
         return row is not None and SCOPES.index(self.caller.scope) >= SCOPES.index(row.scope)
 
+    def has_workflows(self) -> bool:
+        """Whether the project has any."""
+        source = self._fabric.services.environment.workflows
+        return source is not None and bool(source.names())
+
     def now(self) -> int:
         """The time, in UTC milliseconds."""
         return self._fabric.now()

@@ -22,6 +22,7 @@ from aof.core.errors.base import InvalidInput
 
 _PAGE = 500  # events; after more than these a page looks at everything again
 _PAUSE = 0.05  # seconds from one message to the next
+_BEAT = 0.5  # seconds after which a silent stream says that it lives; a page believes in no server after four of them
 _DIGITS = 18
 _CONNECTED = b"retry: 1000\n: connected\n\n"
 _ALIVE = b"event: alive\ndata: {}\n\n"
@@ -53,9 +54,13 @@ async def changes(follower: Follower, after: int) -> AsyncIterator[bytes]:
         after = head
         yield _frame(LiveChange(head, None))
     while True:
-        if head <= after and not await follower.after(after):
-            yield _ALIVE
-            continue
+        if head <= after:
+            news = False
+            with anyio.move_on_after(_BEAT):
+                news = await follower.after(after)
+            if not news:
+                yield _ALIVE
+                continue
         change = await anyio.to_thread.run_sync(_change, follower.fabric, after)
         head = 0
         if change is None:

@@ -57,12 +57,14 @@ export function start() {
 // A refusal that does not bring the form back must not take its place: what was typed would be lost.
 function keepTyped(event) {
   const { sourceElement, response, text } = event.detail.ctx;
-  const form = sourceElement?.closest?.("form.act");
+  const form = sourceElement?.closest?.("form.act, form[data-inline]:not([data-dirty])");
   if (!form || !(response?.status >= 400)) return;
   const page = new DOMParser().parseFromString(text, "text/html");
-  if (page.querySelector("form.act")) return;
+  const inline = form.dataset.inline !== undefined; // nothing was typed, and the next refresh draws it anew
+  if (!inline && page.querySelector("form.act")) return;
   event.preventDefault();
-  refused(form, page.querySelector(".problem")?.textContent.trim().replace(/\s+/g, " ") ?? "This was refused.");
+  if (inline) now();
+  refused(inline ? null : form, page.querySelector(".problem")?.textContent.trim().replace(/\s+/g, " ") ?? "This was refused.");
 }
 
 // Nothing outside of an open dialog can be read, so it is told there.

@@ -2,7 +2,8 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const WIDE = 190, HIGH = 44, LETTERS = 26;
-let drawn = "";
+const SMALLEST = 0.45; // below this nobody can read it
+let drawn = "", scale = 0; // 0: as fits
 
 function made(name, attributes = {}, text) {
   const element = document.createElementNS(SVG, name);
@@ -68,8 +69,29 @@ function draw() {
   for (const node of data.nodes) svg.append(box(node, graph.node(node.id)));
   const { scrollLeft, scrollTop } = place, held = document.activeElement?.getAttribute?.("data-node");
   place.replaceChildren(svg);
+  resize(place);
   place.scrollTo(scrollLeft, scrollTop);
   if (held) [...place.querySelectorAll("[data-node]")].find((one) => one.getAttribute("data-node") === held)?.focus();
+}
+
+// As large as somebody wants it, else as small as it takes to see its whole width.
+function resize(place) {
+  const svg = place.querySelector("svg");
+  if (!svg) return;
+  const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+  const by = scale || Math.max(Math.min(place.clientWidth / width, 1), SMALLEST);
+  svg.setAttribute("width", Math.round(width * by));
+  svg.setAttribute("height", Math.round(height * by));
+  return by;
+}
+
+function zoom(by) {
+  const place = document.getElementById("drawing");
+  if (!place) return;
+  const x = (place.scrollLeft + place.clientWidth / 2) / place.scrollWidth, y = (place.scrollTop + place.clientHeight / 2) / place.scrollHeight;
+  scale = by ? Math.min(Math.max((scale || resize(place)) * by, SMALLEST / 2), 3) : 0;
+  resize(place);
+  place.scrollTo(x * place.scrollWidth - place.clientWidth / 2, y * place.scrollHeight - place.clientHeight / 2);
 }
 
 // The hop of a link in the drawing is a row of the table: open it.
@@ -82,7 +104,12 @@ function reveal() {
   }
 }
 
-document.addEventListener("aof:refreshed", draw);
+for (const name of ["aof:refreshed", "htmx:after:swap"]) document.addEventListener(name, draw);
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-zoom]");
+  if (button) zoom(Number(button.dataset.zoom));
+});
+window.addEventListener("resize", () => scale || resize(document.getElementById("drawing") ?? document.body));
 window.addEventListener("hashchange", reveal);
 draw();
 reveal();

@@ -18,7 +18,7 @@ function axes() {
 }
 
 function sized(place) {
-  return { width: Math.max(place.clientWidth, 200), height: place.classList.contains("small") ? 160 : 250 };
+  return { width: Math.max(place.clientWidth, 200), height: 230 };
 }
 
 function options(place, series) {
@@ -61,7 +61,7 @@ function draw(again = false) {
   charts = [cumulative(places[0], data, days), throughput(places[1], data, days)];
 }
 
-document.addEventListener("aof:refreshed", () => draw());
+for (const name of ["aof:refreshed", "htmx:after:swap"]) document.addEventListener(name, () => draw());
 window.addEventListener("resize", () => {
   for (const chart of charts) chart.setSize(sized(chart.root.parentElement));
 });

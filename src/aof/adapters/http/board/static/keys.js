@@ -56,6 +56,7 @@ function single(event) {
 // The item's own link for the action, else the dialog by its address: the server says whether it may be done.
 function act(item, action) {
   const link = item.querySelector(`[data-action="${action}"]`);
+  if (link?.matches("button")) return (link.form.querySelector("textarea") ?? link).focus(); // in place: Enter does it
   if (link) return link.click();
   const where = action === "move" ? "move" : `do/${action}`;
   return htmx.ajax("GET", `/board/tasks/${encodeURIComponent(item.dataset.task)}/${where}`, { target: "#dialog" });

@@ -1,7 +1,7 @@
 // One stream of changes from the server. It goes on after the last number that was seen, so nothing is missed.
 // Runs in the shared worker, or in the page where there are none.
 
-const FIRST_WAIT = 300, LONGEST_WAIT = 5000, SILENCE = 40000;
+const FIRST_WAIT = 300, LONGEST_WAIT = 2000, SILENCE = 1800, PATIENCE = 8000; // the server says twice a second that it lives
 
 export class Stream {
   constructor(tell) {
@@ -40,6 +40,7 @@ export class Stream {
     this.timer = 0;
     const request = new AbortController();
     this.request = request;
+    this.#expect(PATIENCE);
     try {
       const answer = await fetch(`/board/live?after=${this.head}`, {
         cache: "no-store", credentials: "same-origin", headers: { "AOF-Page": this.half }, signal: request.signal,
@@ -75,9 +76,9 @@ export class Stream {
   }
 
   // A server that has fallen silent is asked anew.
-  #expect() {
+  #expect(wait = SILENCE) {
     clearTimeout(this.alive);
-    this.alive = setTimeout(() => this.#again(), SILENCE);
+    this.alive = setTimeout(() => this.#again(), wait);
   }
 
   #again() {

@@ -1,27 +1,90 @@
-"""The latest events, newest first. Must not interpret them beyond a sentence."""
+"""What happened, in sentences by day; worklog, mail and handoffs as agents wrote them. Must not word events itself."""
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
 
 from aof.adapters.http.board.calls import Asker, PageAddress
+from aof.adapters.http.board.views import correspondence
 from aof.adapters.http.board.views.spec import PageView
+from aof.app.queries import cursors
+from aof.app.queries.stories import Story, stories
+from aof.core.errors.base import AofError
+from aof.core.model.events import Event
+from aof.core.model.times import iso
 
-_EACH, _MOST = 100, 1_000
-_BACK = 20_000  # events among which those of a type are looked for
+_EACH: Final = 60  # stories of a page
+_PIECE, _FARTHEST = 300, 20  # events that are read at once, and how many times for one page
+_DAY_MS: Final = 86_400_000
+KINDS: Final = {"task": "Tasks", "worklog": "Worklog", "mail": "Mail", "handoff": "Handoffs"}
+_OWN: Final = {
+    "worklog": correspondence.worklog,
+    "mail": correspondence.mailbox,
+    "handoff": correspondence.handoffs,
+}
 
 
 def activity(ask: Asker, asked: PageAddress) -> dict[str, Any]:
-    """The last events that match."""
-    limit, task_id, kind = (
-        asked.number("n", _EACH, least=1, most=_MOST),
-        ask.task(asked.text("task")),
-        asked.text("type"),
-    )
-    back = limit if kind is None else _BACK
-    after = max(ask.head() - back, 0) if task_id is None else None
-    found = ask("log", task_id=task_id, type=kind, after=after, limit=limit)["events"]
-    return {"events": found[::-1], "limit": limit, "more": min(limit + _EACH, _MOST)}
+    """The latest stories, or one kind of what agents write to each other."""
+    kind = asked.text("kind") if asked.text("kind") in KINDS else None
+    shared = {"kind": kind, "kinds": KINDS}
+    if (own := _OWN.get(kind or "")) is not None:
+        return shared | own(ask, asked)
+    agent, task_id = asked.text("agent"), ask.task(asked.text("task"))
+    told, before = _latest(ask, asked.number("before", 0), kind, agent, task_id)
+    today = iso(ask.now())[:10]
+    yesterday = iso(ask.now() - _DAY_MS)[:10]
+    named = {today: "Today", yesterday: "Yesterday"}
+    days = [
+        {"day": day, "named": named.get(day, day), "stories": list(those)}
+        for day, those in groupby(told, key=lambda one: one.event.timestamp[:10])
+    ]
+    return shared | {
+        "days": days,
+        "titles": _titles(ask, {one.about for one in told if one.about}),
+        "agent": agent,
+        "task_id": task_id,
+        "before": before,
+    }
+
+
+def _latest(
+    ask: Asker, before: int, kind: str | None, agent: str | None, task_id: str | None
+) -> tuple[list[Story], int | None]:
+    """Stories that match, newest first, and the number of the event before which the next page begins.
+
+    What is rare is looked for so far back only; the next page goes on from there.
+    """
+    found: list[Story] = []
+    for _ in range(_FARTHEST):
+        cursor = cursors.place_in("log", str(before)) if before else None
+        page = ask("log", task_id=task_id, limit=_PIECE, cursor=cursor)
+        events = msgspec.convert(page["events"], list[Event])
+        if "nextCursor" in page:  # the first commit may have begun on the page before this one
+            begun = next((place for place, one in enumerate(events) if one.begins == one.seq), 0)
+            events = events[begun:]
+        for story in reversed(list(stories(events))):
+            if len(found) == _EACH:
+                return found, found[-1].event.begins
+            if (kind or story.kind) == story.kind and agent in (None, story.who, story.event.actor):
+                found.append(story)
+        if not events or "nextCursor" not in page:
+            return found, None
+        before = events[0].seq
+    return found, before
+
+
+def _titles(ask: Asker, task_ids: set[str]) -> dict[str, str]:
+    titles: dict[str, str] = {}
+    for one in task_ids:
+        try:
+            titles[one] = ask("show", task_id=one, full=False)["title"]
+        except AofError:
+            titles[one] = one  # it cannot be read; the sentence is shown all the same
+    return titles
 
 
 VIEW = PageView(

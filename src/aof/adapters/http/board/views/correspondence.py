@@ -1,11 +1,10 @@
-"""What agents hand over, write to each other and note down: handoffs, mailbox, worklog. Must not change any of it."""
+"""What agents hand over, write to each other and note down, as parts of the activity. Must not change any of it."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from aof.adapters.http.board.calls import Asker, PageAddress
-from aof.adapters.http.board.views.spec import PageView
 
 _EACH = 50
 STATES: Final = (
@@ -77,10 +76,3 @@ def worklog(ask: Asker, asked: PageAddress) -> dict[str, Any]:
 
 def _next(found: dict[str, Any]) -> dict[str, Any]:
     return {"next_cursor": found.get("nextCursor")}
-
-
-HANDOFFS = PageView(
-    name="handoffs", path="/handoffs", template="handoffs.html", title="Handoffs", key="h", context=handoffs
-)
-MAILBOX = PageView(name="mailbox", path="/mailbox", template="mailbox.html", title="Mailbox", key="m", context=mailbox)
-WORKLOG = PageView(name="worklog", path="/worklog", template="worklog.html", title="Worklog", key="l", context=worklog)

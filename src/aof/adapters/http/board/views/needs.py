@@ -1,20 +1,26 @@
-"""What needs a person, oldest first: the view that the page opens with. Must not decide what that is."""
+"""What needs a person, with the report and the answer in place: the view that the page opens with.
+
+Must not decide what that is, nor in which order.
+"""
 
 from __future__ import annotations
 
+import re
+import secrets
 from typing import Any, Final
 
-from aof.adapters.http.board.actions import BY_NAME, PageAction
+from aof.adapters.http.board.actions import BY_NAME, PageAction, last_entries
 from aof.adapters.http.board.calls import Asker, PageAddress
 from aof.adapters.http.board.views.spec import PageView
+from aof.core.errors.base import AofError
 
-_EACH, _MOST = 50, 500
+_EACH, _MOST = 30, 500
 LABELS: Final = {
-    "gate": "to review",
     "question": "asks",
+    "gate": "to review",
+    "overdue": "overdue",
     "blocked": "blocked",
     "deadletter": "given up",
-    "overdue": "overdue",
     "lease": "lease ran out",
     "agent": "does not answer",
     "mail": "mail",
@@ -22,13 +28,15 @@ LABELS: Final = {
     "edit": "edited by hand",
 }
 _ACTIONS: Final = {
-    "gate": ("approve", "reject"),
-    "question": ("answer",),
     "blocked": ("unblock", "cancel"),
     "deadletter": ("retry", "archive"),
     "overdue": ("edit",),
     "lease": ("release",),
 }
+
+
+_MOMENT: Final = re.compile(r"(?m)(?<=^- )\d{4}-\d\d-\d\dT[\d:.]+Z ")
+_IN_PLACE: Final = {"gate": ("approve", "reject"), "question": ("answer",)}
 
 
 def needs(ask: Asker, asked: PageAddress) -> dict[str, Any]:
@@ -37,7 +45,7 @@ def needs(ask: Asker, asked: PageAddress) -> dict[str, Any]:
     kind = kind if kind in LABELS else None
     found = ask("inbox", kind=[kind] if kind else None, limit=limit)
     return {
-        "items": [one | {"actions": _actions(ask, one["kind"])} for one in found["items"]],
+        "items": [one | _offered(ask, one) for one in found["items"]],
         "total": found["total"],
         "counts": found["byKind"],
         "kind": kind,
@@ -46,9 +54,23 @@ def needs(ask: Asker, asked: PageAddress) -> dict[str, Any]:
     }
 
 
-def _actions(ask: Asker, kind: str) -> list[PageAction]:
+def _offered(ask: Asker, one: dict[str, Any]) -> dict[str, Any]:
+    """What can be done about it: in place, or in a dialog; of a review also what was reported."""
+    kind = one["kind"]
     named = (BY_NAME[name] for name in _ACTIONS.get(kind, ()))
-    return [action for action in named if ask.may(action.operation)]
+    actions: list[PageAction] = [action for action in named if ask.may(action.operation)]
+    inline = [name for name in _IN_PLACE.get(kind, ()) if ask.may(name)]
+    offered = {"actions": actions, "inline": inline, "key": secrets.token_hex(8)}
+    return offered | ({"report": _report(ask, one["taskId"])} if kind == "gate" else {})
+
+
+def _report(ask: Asker, task_id: str) -> dict[str, Any]:
+    """What the last run said of itself."""
+    try:
+        task = ask("show", task_id=task_id)
+    except AofError:
+        return {"result": None, "said": ""}  # it was removed or damaged meanwhile; the rest is shown all the same
+    return {"result": task.get("result"), "said": _MOMENT.sub("", last_entries(task))}
 
 
 VIEW = PageView(name="needs", path="/", template="needs.html", title="Needs you", key="n", context=needs)

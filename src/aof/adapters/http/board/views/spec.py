@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
-from aof.adapters.http.board.calls import Context
+from aof.adapters.http.board.calls import Asker, Context
 
 
 class PageView(msgspec.Struct, frozen=True, kw_only=True):
     """One view. `path` is below `/board`; `context` gets what it shows, by asking operations.
 
-    `key` goes to it after `g`, and puts it into the navigation; a view without one is reached by links. A context may
+    `key` goes to it after `g`, and puts it into the navigation where it is `wanted`; a view without one is reached by
+    links. A context may
     set `live_task` (only events of this task refresh the page), `live` to False (the past does not change), and
     `title`.
     """
@@ -21,3 +24,4 @@ class PageView(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     context: Context
     key: str = ""
+    wanted: Callable[[Asker], bool] = lambda _ask: True

@@ -76,5 +76,11 @@ VIEW = PageView(
     name="workflow", path="/workflow/{task_id}", template="workflow.html", title="Workflow", context=workflow
 )
 CHOICE = PageView(
-    name="workflows", path="/workflow", template="workflow.html", title="Workflow", key="w", context=workflow
+    name="workflows",
+    path="/workflow",
+    template="workflow.html",
+    title="Workflow",
+    key="w",
+    context=workflow,
+    wanted=Asker.has_workflows,
 )

@@ -1,4 +1,7 @@
-"""Runs over time, by task or by agent: what they worked apart from what they waited. Must not know the log."""
+"""How work goes: statuses by day, throughput, how long tasks take, and the runs, by task or by agent.
+
+What runs worked stands apart from what they waited. Must not know the log, nor count anything itself.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ from typing import Any, Final
 
 from aof.adapters.http.board.calls import Asker, PageAddress
 from aof.adapters.http.board.views.spec import PageView
+from aof.core.model.lifecycle import STATUSES
 from aof.core.model.times import iso, millis
 
-_EACH, _MOST = 60, 500
-_HOURS: Final = {"1h": 1, "6h": 6, "1d": 24, "7d": 168, "30d": 720}
+_EACH, _MOST = 40, 500
+_SPANS: Final = (1, 7, 14, 30, 90, 365)
+_BOTTOM_UP: Final = ("done", "cancelled", "deadletter", "review", "in-progress", "blocked", "ready", "backlog")
+_SHORTEST: Final = 7  # days of the charts: a single one shows no course
 _ROW: Final = 26  # units of the drawing that a lane is high
 _TICKS: Final = 6
 _WIDE: Final = 1_000
@@ -18,12 +24,30 @@ _MINUTE: Final = 60_000
 _DAY: Final = 24 * 60 * _MINUTE
 
 
-def timeline(ask: Asker, asked: PageAddress) -> dict[str, Any]:
-    """The runs of a span of time, in lanes."""
-    span = asked.text("span") if asked.text("span") in _HOURS else "1d"
-    by = "agent" if asked.text("by") == "agent" else "task"
+def insights(ask: Asker, asked: PageAddress) -> dict[str, Any]:
+    """The flow of some days, and the runs in them."""
+    days = asked.number("days", 14, least=1, most=366)
+    return {"days": days, "spans": _SPANS, **_flow(ask, max(days, _SHORTEST)), **_runs(ask, asked, days)}
+
+
+def _flow(ask: Asker, days: int) -> dict[str, Any]:
+    found = ask("flow", days=days)
+    shown = [one for one in _BOTTOM_UP if any(day["byStatus"].get(one) for day in found["days"])]
+    chart = {
+        "days": [day["day"] for day in found["days"]],
+        "statuses": shown,
+        "counts": [[day["byStatus"].get(status, 0) for day in found["days"]] for status in shown],
+        "created": [day["created"] for day in found["days"]],
+        "done": [day["done"] for day in found["days"]],
+    }
+    return {"flow": found, "chart": chart, "statuses": STATUSES}
+
+
+def _runs(ask: Asker, asked: PageAddress, days: int) -> dict[str, Any]:
+    """The runs, in lanes."""
+    by = "task" if asked.text("by") == "task" else "agent"
     now, limit = ask.now(), asked.number("n", _EACH, least=1, most=_MOST)
-    since = now - _HOURS[str(span)] * 3_600_000
+    since = now - days * _DAY
     found = ask(
         "timeline", task_id=ask.task(asked.text("task")), agent=asked.text("agent"), since=iso(since), limit=limit
     )
@@ -50,8 +74,6 @@ def timeline(ask: Asker, asked: PageAddress) -> dict[str, Any]:
         "lanes": drawn,
         "ticks": ticks,
         "height": len(drawn) * _ROW,
-        "span": span,
-        "spans": _HOURS,
         "by": by,
         "more": min(limit + _EACH, _MOST) if found["total"] > limit else None,
     }
@@ -97,5 +119,5 @@ def _bar(start: int, end: int, since: int, until: int) -> dict[str, Any]:
 
 
 VIEW = PageView(
-    name="timeline", path="/timeline", template="timeline.html", title="Timeline", key="t", context=timeline
+    name="insights", path="/insights", template="insights.html", title="Insights", key="i", context=insights
 )
