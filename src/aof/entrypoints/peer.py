@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from aof._support import lazy_imports
+from aof._support.extras import install_hint
 from aof.core.errors.base import AofError
 from aof.entrypoints.bootstrap import open_fabric
 from aof.ports.runner import PEER_PATIENCE, PEER_TOKEN_NAME, PEER_URL
@@ -39,6 +41,9 @@ def main() -> int:
         except AofError as error:
             sys.stderr.write(f"{error.message}\n")
             return 1
+        if find_spec("a2a") is None:
+            run.block(f"the library of Agent2Agent is not installed: {install_hint('a2a')}")
+            return 0
         anyio.run(_worked, fabric, run, early)
     return 0
 
