@@ -289,6 +289,11 @@ class Reader:
         text = text.rstrip().replace(str(self.project), PLACE).replace(str(self.home), "~")
         for port, real in self._ports.items():
             text = text.replace(real, port)
+        tomorrow = DAY + self._moved + timedelta(days=1)
+        if (
+            datetime.now(tz=UTC) + timedelta(hours=1)
+        ).date() == tomorrow:  # before midnight, a lease ends on the next day
+            text = text.replace(f"{tomorrow}T00:", f"{DAY + self._moved}T00:")
         today = f"{DAY + self._moved:%d}"
         text = _SHORT_ID.sub(lambda one: f"{DAY:%d}" if one[1] == today else one[1], text)
         return _shifted(text, -self._moved)
