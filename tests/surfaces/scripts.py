@@ -260,6 +260,7 @@ def supervising(tape: Tape) -> None:
 
 
 def looking_after(tape: Tape) -> None:
+    tape.knows_me()
     task_id = tape.task("Edited by hand")
     path = tape.elsewhere.store.path_of(tape.elsewhere.get(task_id))
     tape.edit(path, 'title: "Edited by hand"', 'title: "Edited by a person"')

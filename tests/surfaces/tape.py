@@ -65,6 +65,12 @@ class Tape:
             self._made.add(answer["taskId"])
         return answer
 
+    def knows_me(self) -> None:
+        """Every surface says who calls; what the name comes from is different on each."""
+        answer = self._door.ask("whoami")
+        assert isinstance(answer, dict), f"{self.surface}: {answer}"
+        assert answer["actor"], self.surface
+
     def refused(self, operation: str, code: str, **given: Any) -> Refusal:
         """A call that is refused with this code."""
         answer = self._door.ask(operation, **given)

@@ -30,7 +30,7 @@ from aof.app.queries import service as queries
 from aof.app.runs import claimed_run, questions
 from aof.app.runs import service as runs
 from aof.app.scheduler import service as scheduler
-from aof.app.supervision import crew, inbox, moves, neighbourhood
+from aof.app.supervision import caller, crew, inbox, moves, neighbourhood
 from aof.app.supervision import history as chronicle
 from aof.app.tasks import bulk, undo
 from aof.app.tasks import service as tasks
@@ -172,6 +172,11 @@ class Services:
     def inbox(self) -> inbox.InboxService:
         """What needs a person."""
         return inbox.InboxService(self.environment)
+
+    @cached_property
+    def caller(self) -> caller.CallerService:
+        """Who calls."""
+        return caller.CallerService(self.environment, self.principal, self.authentication)
 
     @cached_property
     def crew(self) -> crew.CrewService:

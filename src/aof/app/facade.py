@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from aof.app.queries.lists import Listed, Summary
     from aof.app.runs.claimed_run import ClaimedRun, Grant
     from aof.app.scheduler.tick import Ticked
+    from aof.app.supervision import results
     from aof.app.supervision.results import AgentPage, Flow, InboxPage, Moves, Neighbourhood, TaskMoment, TimelinePage
     from aof.app.tasks.bulk import BulkReport
     from aof.app.tasks.undo import Undone
@@ -2009,6 +2010,10 @@ class Facade:
     ) -> InboxPage:
         """What needs a person, most urgent first; for one person: what waits for that one or nobody in particular."""
         return self.services.inbox.inbox(kind=kind, person=person, limit=limit, cursor=cursor)
+
+    def whoami(self) -> results.WhoAmI:
+        """Who you are to AOF: name, where it comes from, rights, and the data directory."""
+        return self.services.caller.whoami()
 
     def agents(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> AgentPage:
         """The agents of the chart and all others that hold a task, by name; or only one of them."""

@@ -27,7 +27,7 @@ from aof.stores.filesystem.store import FilesystemStore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TextIO
+    from typing import Any, Literal, TextIO
 
     from aof.ports.clock import Clock
     from aof.ports.notifier import Notifier
@@ -57,11 +57,12 @@ def open_fabric(
     clock = clock or SystemClock()
     store = opened_store(root, settings, clock, disk) if may_write(root) else read_only_store(root, settings, clock)
     trust = TrustedCommands(root)
+    place = LocalWhereabouts(root, store, actor, secret, given=data_dir is not None)
     return Fabric(
         store,
         clock,
         settings.policy(_project(root)),
-        actor or os.environ.get("AOF_ACTOR") or _named_in(secret) or default_actor(),
+        place.actor,
         run or os.environ.get("AOF_RUN_ID"),
         org=OrgPath(root, disk),
         notifier=_notifier(root, settings, trust),
@@ -71,7 +72,39 @@ def open_fabric(
         trust=trust,
         project=LocalProject(root),
         gates=CharterGates(root),
+        place=place,
     )
+
+
+class LocalWhereabouts:
+    """Where the data directory was found, and who calls unless a call says otherwise."""
+
+    def __init__(self, root: str, store: Store, actor: str | None, secret: str | None, *, given: bool) -> None:
+        self._store = store
+        self.data_dir = root
+        self.found_by: Literal["given", "environment", "folder"]
+        self.found_by = "given" if given else "environment" if os.environ.get("AOF_DATA_DIR") else "folder"
+        self.actor, self.actor_from = _caller(actor, secret)
+
+    @property
+    def version(self) -> str:
+        """Of AOF."""
+        return version()
+
+    @property
+    def python(self) -> str:
+        """The version of Python."""
+        import platform
+
+        return platform.python_version()
+
+    def format(self) -> int:
+        """The version of the data directory's format."""
+        return load_settings(self.data_dir).schema_version
+
+    def lane(self) -> str | None:
+        """The lane that this clone appends to; nobody can tell who may not write there."""
+        return self._store.log.owner() if isinstance(self._store, FilesystemStore) else None
 
 
 class TrustedCommands:
@@ -129,6 +162,17 @@ def _named_in(secret: str | None) -> str | None:
     """The agent that a secret names; whether the secret is good is asked when something is done with it."""
     parts = (secret or "").split("/")
     return parts[1] if len(parts) == 3 and is_agent_name(parts[1]) else None  # noqa: PLR2004 - RUN/AGENT/RANDOM
+
+
+def _caller(actor: str | None, secret: str | None) -> tuple[str, Literal["given", "environment", "run", "user"]]:
+    """Who calls, and what says so."""
+    if actor:
+        return actor, "given"
+    if named := os.environ.get("AOF_ACTOR"):
+        return named, "environment"
+    if named := _named_in(secret):
+        return named, "run"
+    return default_actor(), "user"
 
 
 def _notifier(root: str, settings: Settings, trust: Trust) -> Notifier | None:

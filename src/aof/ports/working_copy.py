@@ -7,7 +7,7 @@ judges it: that is the core's part.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -117,6 +117,33 @@ class WorkingCopy(Protocol):
 
     def log_end(self) -> object:
         """Differs from what it was when the log has grown; for systems that do not tell of changes."""
+        ...
+
+
+class Whereabouts(Protocol):
+    """The data directory as this process has found it, and what its caller's name comes from. Looks only when asked."""
+
+    data_dir: str
+    found_by: Literal["given", "environment", "folder"]
+    actor: str
+    actor_from: Literal["given", "environment", "run", "user"]
+
+    @property
+    def version(self) -> str:
+        """Of AOF."""
+        ...
+
+    @property
+    def python(self) -> str:
+        """The version of Python."""
+        ...
+
+    def format(self) -> int:
+        """The version of the data directory's format."""
+        ...
+
+    def lane(self) -> str | None:
+        """The lane of the log that this clone appends to; None before it has begun one."""
         ...
 
 

@@ -18,9 +18,9 @@ _TEXT = """\
 Work in this project is tracked by AOF. Begin a session with `aof prime`. Use the `aof_*` tools, or the `aof` command:
 
 - take a task before you work on it: `aof_task_claim`, or `aof claim --agent NAME`
-- finish it with a summary: `aof_task_complete`, or `aof complete ID --summary "…"`
+- finish it with a summary: `aof_task_complete`, or `aof complete ID --text "…"`
 - say what is in the way: `aof_task_block`, or `aof block ID --reason "…"`
-- give work to others: `aof_dispatch`, or `aof create "TITLE" --brief "…"`
+- give work to others: `aof_dispatch`, or `aof create "TITLE" --text "…"`
 
 Do not edit files below `.aof/events` or `.aof/runs`.
 """

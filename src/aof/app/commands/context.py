@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from aof.ports.store import Store
     from aof.ports.trust import Trust
     from aof.ports.workflows import WorkflowSource
-    from aof.ports.working_copy import ProjectFiles
+    from aof.ports.working_copy import ProjectFiles, Whereabouts
 
 _FIELDS = ("actor", "run", "secret", "known", "run_of", "conversation", "expect_rev", "keeps")
 
@@ -50,6 +50,7 @@ class Environment:
         trust: Trust | None = None,
         project: ProjectFiles | None = None,
         gates: GatesSource | None = None,
+        place: Whereabouts | None = None,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -61,6 +62,7 @@ class Environment:
         self.trust = trust
         self.project = project
         self.gates = gates
+        self.place = place
         self._with_gates: tuple[Policy, tuple[Gate, ...], Policy] | None = None
 
     def gates_in_force(self) -> tuple[Gate, ...]:

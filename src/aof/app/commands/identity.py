@@ -42,6 +42,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     `session` is the one actor that a session or a token is, also where it may act for others; `token` says which.
     `limited` says that the token is for work only, or that nobody chose the session's name. `unproven` says the latter:
     the caller is no maintainer, whatever its name.
+    `scope` is that of the token.
     `trusted` is the service itself, which looks after everybody's runs; with an `agent` it passes on that one's word.
     """
 
@@ -53,6 +54,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     token: bool = False
     limited: bool = False
     unproven: bool = False
+    scope: str | None = None
     trusted: bool = False
 
     def __repr__(self) -> str:

@@ -155,7 +155,7 @@ def perform(
             values["run"] = run
     if run_of is not None and (operation.runs or operation.acts):
         principal = principal.but(run_of=run_of)
-    if operation.effect != "read":
+    if operation.effect != "read" or operation.about_caller:
         known = _identity(caller, worker=operation.runs, binds=binds)
         principal = principal.but(known=known, secret=None)
     view = fabric.on_behalf_of(principal)
@@ -186,7 +186,13 @@ def _identity(caller: Caller, *, worker: bool, binds: bool) -> Identity | None:
     limited = caller.proven and caller.scope == "work"
     if caller.proven and caller.role == "agent" and (caller.secret is not None or not binds):
         return Identity(
-            agent=caller.actor, secret=caller.secret, kept=kept, session=session, token=token, limited=limited
+            agent=caller.actor,
+            secret=caller.secret,
+            kept=kept,
+            session=session,
+            token=token,
+            limited=limited,
+            scope=caller.scope,
         )
     if binds and caller.default:
         return Identity(agent=session, session=session, kept=kept, limited=True, unproven=True)
@@ -199,6 +205,7 @@ def _identity(caller: Caller, *, worker: bool, binds: bool) -> Identity | None:
         session=session,
         token=token,
         limited=limited,
+        scope=caller.scope,
         unproven=caller.default,
     )
 

@@ -26,7 +26,8 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True):
     `option` is the name of the option (`--dep` for `depends_on`; `--no-review` gives the value false), `metavar` stands
     for its value. `note` is added to the description, `help` stands in its place. With `stdin`, `-` reads the text from
     standard input; with `seconds`, durations such as `5m` are taken as well. `target` is the name of the value where
-    operations share a verb; `extra` are short ways to set keys of an object.
+    operations share a verb; `extra` are short ways to set keys of an object. `also` are other spellings of the
+    option, or options that give the same as the place.
     """
 
     place: str = ""
@@ -38,6 +39,7 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True):
     seconds: bool = False
     hidden: bool = False
     target: str = ""
+    also: tuple[str, ...] = ()
     extra: tuple[Extra, ...] = ()
 
 
@@ -159,7 +161,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     `tool_defaults` are the values of those that a model leaves out, where they differ from everybody else's.
     `needs` is the scope that a token must have to call it, where the effect alone does not tell; `needs_more` says so
     of single values of a parameter. `verb` is the words that call it on the command line, `cli` what else is said of
-    them there. `stand_in` is for hints.
+    them there. `stand_in` is for hints. `about_caller`: a read that has to know what its caller has proven.
     """
 
     name: str
@@ -179,6 +181,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     answer: Callable[[], dict[str, Any]] | None = None
     needs: Scope | None = None
     needs_more: tuple[tuple[str, object, Scope], ...] = ()
+    about_caller: bool = False
     stand_in: StandIn | None = None
 
     @property

@@ -55,10 +55,10 @@ def prime(fabric: Fabric, agent: str) -> str:
         "",
         "How to work:",
         f"- take: aof_task_claim (CLI: aof claim --agent {agent}); read it: aof_task_show (aof show ID)",
-        f"- while working: aof_task_update with a note for the work log (aof update ID --agent {agent} --note …)",
-        f"- finish: aof_task_complete with a summary (aof complete ID --agent {agent} --summary …)",
+        f"- while working: aof_task_update with a note for the work log (aof update ID --agent {agent} --text …)",
+        f"- finish: aof_task_complete with a summary (aof complete ID --agent {agent} --text …)",
         "- stuck: aof_task_block with a reason",
-        "- new work for others: aof_dispatch (aof create TITLE --brief … --agent A)",
+        "- new work for others: aof_dispatch (aof create TITLE --text … --agent A)",
         "- an error names the call that works; follow it",
     ]
     return "\n".join(lines) + "\n"

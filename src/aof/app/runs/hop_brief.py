@@ -35,7 +35,7 @@ _HOW = """## How to report
 
 Say what came of this hop before you exit, in one of these ways:
 
-- run: `aof complete {task} --run {run} --outcome complete --summary "what was done"`
+- run: `aof complete {task} --run {run} --outcome complete --text "what was done"`
 - cannot go on: `aof complete {task} --run {run} --outcome blocked --blocker "what is in the way"`
 - print one line: `AOF/1 {{"protocol":"aof","version":1,"type":"completion.report","taskId":"{task}",…,"nonce":"…"}}`,
   with the value of the environment variable `AOF_MESSAGE_NONCE` as the nonce"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -12,6 +12,33 @@ from aof.core.errors.base import Call
 MOST_ROWS: Final = 1_000  # on a page
 MOST_DAYS: Final = 366
 MOST_NEIGHBOURS: Final = 200
+
+
+Source = Literal["given", "environment", "run", "token", "session", "user"]
+
+
+class WhoAmI(Result, frozen=True, kw_only=True):
+    """The caller.
+
+    `source` is what its name comes from: the call itself, $AOF_ACTOR, a run's secret, a token, the session, or the user
+    of the operating system. `kind` and `roles` are those of the org chart, `scope` is that of the token; `lane` is the
+    part of the log that this clone appends to. A caller with a token is not told where the data directory lies.
+    """
+
+    actor: str
+    source: Source
+    run_id: str | None
+    maintainer: bool
+    acts_for_others: bool
+    kind: str | None
+    roles: tuple[str, ...]
+    scope: str | None
+    data_dir: str | None
+    found_by: Literal["given", "environment", "folder"] | None
+    lane: str | None
+    version: str | None
+    python: str | None
+    format: int | None
 
 
 class NextCall(Result, frozen=True, kw_only=True):

@@ -238,6 +238,35 @@ def test_a_group_of_verbs_lists_them_and_knows_the_one_that_was_meant(aof: Aof) 
     assert aof("help", "admin", "token").out == aof("admin", "token", "--help").out
 
 
+def test_whoami_says_who_calls_what_says_so_and_where_the_data_is(
+    aof: Aof, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AOF_ACTOR", raising=False)
+    monkeypatch.setenv("USER", "mia")
+    mine = aof("whoami", "--json").data
+    assert (mine["actor"], mine["source"], mine["foundBy"]) == ("mia", "user", "folder")
+    assert (mine["dataDir"], mine["lane"], mine["format"]) == (str(tmp_path / ".aof"), "root", 1)
+    assert aof("whoami", "--actor", "bob", "--json").data["source"] == "given"
+    monkeypatch.setenv("AOF_ACTOR", "eve")
+    shown = aof("whoami").out
+    assert "actor    eve (from $AOF_ACTOR)\n" in shown
+    assert max(map(len, shown.splitlines())) <= 80 + len(str(tmp_path))
+
+
+def test_whoami_of_a_run_names_the_run_and_shows_no_secret(
+    aof: Aof, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".aof" / "aof.toml").write_text("schemaVersion = 1\n[identity]\nrequireSecret = true\n")
+    aof("create", "first")
+    claimed = aof("claim", "001", "--agent", "ada", "--json").data
+    monkeypatch.setenv("AOF_RUN_SECRET", claimed["secret"])
+    monkeypatch.setenv("AOF_DATA_DIR", str(tmp_path / ".aof"))
+    said = aof("whoami", "--json")
+    assert (said.data["actor"], said.data["source"], said.data["runId"]) == ("ada", "run", claimed["runId"])
+    assert (said.data["maintainer"], said.data["actsForOthers"], said.data["foundBy"]) == (False, False, "environment")
+    assert claimed["secret"].rpartition(":")[2] not in said.out
+
+
 def test_the_data_directory_is_found_from_a_folder_below(aof: Aof, monkeypatch: pytest.MonkeyPatch) -> None:
     aof("create", "first")
     Path("deep/down").mkdir(parents=True)

@@ -74,7 +74,7 @@ def test_a_lower_case_id_and_that_of_a_run_stand_for_the_task(aof: Aof) -> None:
         ("assign", "aof edit ID --agent A"),
         ("mv", "aof update ID --status S"),
         ("tree", "aof list --tree"),
-        ("note", "aof progress ID --note"),
+        ("note", "aof comment ID"),
     ],
 )
 def test_what_there_is_no_verb_for_is_answered_with_the_call_that_does_it(aof: Aof, word: str, shown: str) -> None:
@@ -87,6 +87,47 @@ def test_a_number_without_its_zeros_is_answered_with_the_part_that_is_meant(aof:
     for _ in range(4):
         aof("create", "one")
     assert "'004'" in aof("show", "04", "--json").error["hint"]
+
+
+def test_what_there_is_to_say_comes_after_the_id_or_behind_text_on_every_verb(aof: Aof) -> None:
+    aof("create", "one", "--text", "All of it.")
+    aof("edit", "001", "--text", "More of it.")
+    assert "More of it." in aof("show", "001", "--json").data["body"]
+    aof("claim", "001", "--agent", "ada")
+    for words in (("half",), ("--text", "half"), ("--text=--half",)):
+        assert aof("progress", "001", *words, "--percent", "60", "--agent", "ada").code == 0
+        assert aof("update", "001", *words, "--agent", "ada").code == 0
+        assert aof("comment", "001", *words).code == 0
+    assert aof("complete", "001", "12 tests passing", "--agent", "ada", "--json").data["status"] == "review"
+    assert aof("reject", "001", "--reason", "no docs", "--json").data["status"] == "ready"
+    assert aof("block", "001", "--reason", "no key", "--json").data["status"] == "blocked"
+    assert "12 tests passing" in aof("show", "001").out
+
+
+@pytest.mark.parametrize("spelling", ["--brief", "--description", "--body"])
+def test_the_text_of_a_task_goes_by_its_earlier_names_too(aof: Aof, spelling: str) -> None:
+    said = aof("create", "one", spelling, "All of it.")
+    assert (said.code, said.err) == (0, "")
+    assert "All of it." in aof("show", "001", "--json").data["body"]
+
+
+def test_an_earlier_name_of_an_option_works_without_a_word(aof: Aof) -> None:
+    aof("create", "one")
+    aof("claim", "001", "--agent", "ada")
+    done = aof("complete", "001", "--agent", "ada", "--summary", "done")
+    rejected = aof("reject", "001", "--blocker", "no docs")
+    assert (done.code, done.err, rejected.code, rejected.err) == (0, "", 0, "")
+
+
+def test_a_word_too_many_is_answered_with_the_call_that_was_meant(aof: Aof) -> None:
+    for _ in range(2):
+        aof("create", "one")
+    assert "aof block 001 --reason 'no key yet'" in aof("block", "001", "no", "key", "yet").err
+    assert "one call for each task" in aof("complete", "001", "002").err
+    assert "aof bulk cancel 001 002" in aof("cancel", "001", "002").err
+    assert "put quotes around text" in aof("comment", "001", "it", "works").err
+    assert "--text was given twice" in aof("comment", "001", "it", "--text", "works").err
+    assert "aof show 001" in aof("001").err
 
 
 def test_text_that_begins_with_a_dash_goes_behind_two(aof: Aof) -> None:

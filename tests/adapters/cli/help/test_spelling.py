@@ -33,7 +33,7 @@ def test_a_run_that_must_be_named_is_named_in_the_same_command(
     assert "[run_required]" in refused.err
     words = shlex.split(refused.err.strip().partition(": aof ")[2])
     assert words[:5] == [*there, "complete"]
-    assert {"--run", "--agent", "--summary"} <= {*words}
+    assert {"--run", "--agent", "it's done: all of it"} <= {*words}
     done = aof(*words)
     assert (done.code, done.err) == (0, "")
 

@@ -154,6 +154,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "completion": (("completion", "bash"),),
     "admin snapshot": (("admin", "snapshot"), ("admin", "snapshot", "--at", "9")),
     "search": (("search", "evil"), ("search", HARMFUL), ("search", QUIET)),
+    "whoami": (("whoami",), ("whoami", "--actor", HARMFUL)),
     "templates": (("templates",), ("create", "x", "--template", HARMFUL)),
     "send": (("send", "messages.txt"), ("send", f"none{HARMFUL}")),
     "session-end": (("session-end", "--agent", "ada"),),

@@ -139,6 +139,7 @@ _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
     "progress": _reported,
     "templates": _templates,
     "tick": _ticked,
+    "whoami": supervision.whoami,
     "undo": _undone,
     "verify": _verified,
 }

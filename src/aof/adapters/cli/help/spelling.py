@@ -10,8 +10,9 @@ import re
 import shlex
 from typing import Any
 
-from aof.adapters.cli.spec.grammar import FLAG, ONE, Option
+from aof.adapters.cli.spec.grammar import FLAG, ONE, Argument, Option
 from aof.adapters.cli.spec.operations import NAMES, WORDS
+from aof.adapters.cli.spec.parser import is_task
 from aof.adapters.cli.spec.verbs import verb_of
 from aof.core.errors.base import Call
 
@@ -38,7 +39,7 @@ def spell(call: Call, options: dict[str, Any] | None = None, agent: str | None =
     for argument in verb.arguments:
         if argument.target in given:
             value = given[argument.target]
-            parts += map(_quote, value if argument.many else [value])
+            parts += [_placed(argument, one) for one in (value if argument.many else [value])]
     for option in verb.options:
         if option.target in given and option.target not in places:
             value = given[option.target]
@@ -52,6 +53,13 @@ def spell(call: Call, options: dict[str, Any] | None = None, agent: str | None =
             for one in value if isinstance(value, list | tuple) else [value]:
                 parts.append(f"{option.name} {_quote(one)}")
     return " ".join(parts)
+
+
+def _placed(argument: Argument, value: Any) -> str:
+    """A word in its place; a text that would not be taken for one there stands behind its option."""
+    if argument.also and (is_task(str(value)) or str(value).startswith("-")):
+        return f"{argument.also[0]}={_quote(value)}"
+    return _quote(value)
 
 
 def in_text(hint: str, options: dict[str, Any]) -> str:

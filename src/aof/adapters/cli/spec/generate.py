@@ -191,7 +191,9 @@ def _arguments(operation: Operation) -> list[Argument]:
         read = "stdin" if one.spelling.stdin else "text"
         many = place.strip("[]").endswith("…")
         target = one.spelling.target or one.name
-        found.append(Argument(place.strip("[]"), _help(one), required=required, target=target, type=read, many=many))
+        also = one.spelling.also
+        name = place.strip("[]")
+        found.append(Argument(name, _help(one), required=required, target=target, type=read, many=many, also=also))
     placed = [one for one in _cli(operation).extra if not one.option.startswith("--")]
     return [*found, *(Argument(one.option.strip("[]"), one.help, required=one.option[0] != "[") for one in placed)]
 
@@ -224,6 +226,7 @@ def _options_of(one: Parameter, inside: str = "") -> Iterator[Option]:
         target=inside + (spelling.target or one.name),
         value=not name.startswith("--no-"),
         required=one.required,
+        also=spelling.also,
     )
     for extra in spelling.extra:
         yield _extra(extra, f"{inside}{one.name}.")
@@ -279,7 +282,7 @@ def _shared_arguments(members: list[Operation]) -> list[Argument]:
         one = next(iter(here.values()))
         text = family.place or _only_with(list(here), actions, one.help)
         required = len(here) == len(actions) and all(argument.required for argument in here.values())
-        found.append(Argument(one.name, text, required=required, target=one.target, type=one.type))
+        found.append(Argument(one.name, text, required=required, target=one.target, type=one.type, also=one.also))
     return found
 
 
@@ -331,7 +334,10 @@ def _written(verb: Verb) -> Iterator[str]:
 def _argument(argument: Argument) -> str:
     more = ("" if argument.required else ", required=False") + (", many=True" if argument.many else "")
     read = "" if argument.type == "text" else f", type={_text(argument.type)}"
-    return f"Argument({_text(argument.name)}, {_text(argument.help)}{more}, target={_text(argument.target)}{read})"
+    also = f", also={_texts(argument.also)}" if argument.also else ""
+    return (
+        f"Argument({_text(argument.name)}, {_text(argument.help)}{more}, target={_text(argument.target)}{read}{also})"
+    )
 
 
 def _action(one: VerbAction) -> str:
@@ -347,6 +353,7 @@ def _option(option: Option) -> str:
         if value != getattr(bare, name):
             parts.append(f"{name}={value if isinstance(value, bool) else _text(value)}")
     parts += [f"actions={_texts(option.actions)}"] if option.actions else []
+    parts += [f"also={_texts(option.also)}"] if option.also else []
     return f"Option({', '.join(parts)})"
 
 

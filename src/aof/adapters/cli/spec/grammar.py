@@ -17,10 +17,10 @@ class Option:
 
     `target` names the value; `routing.agent` is a key of the object `routing`. `type` says how the text is read: see
     `values`. A `required` one stands for a parameter that the operation must have: left out, it is passed on empty.
-    `actions` are those of the verb that have it; none where all do.
+    `actions` are those of the verb that have it; none where all do. `also` are other spellings of it.
     """
 
-    __slots__ = ("actions", "help", "kind", "metavar", "name", "required", "target", "type", "value")
+    __slots__ = ("actions", "also", "help", "kind", "metavar", "name", "required", "target", "type", "value")
 
     def __init__(
         self,
@@ -34,10 +34,12 @@ class Option:
         value: bool = True,
         required: bool = False,
         actions: tuple[str, ...] = (),
+        also: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.help = help
         self.actions = actions
+        self.also = also
         self.value = value
         self.required = required
         self.metavar = metavar
@@ -49,10 +51,10 @@ class Option:
 class Argument:
     """A word that stands by its place; the last one of a verb may stand for `many`.
 
-    Of the type `stdin`, `-` stands for what standard input has.
+    Of the type `stdin`, `-` stands for what standard input has. `also` are options that give the same value.
     """
 
-    __slots__ = ("help", "many", "name", "required", "target", "type")
+    __slots__ = ("also", "help", "many", "name", "required", "target", "type")
 
     def __init__(
         self,
@@ -63,6 +65,7 @@ class Argument:
         target: str = "",
         type: str = "text",  # noqa: A002 - as above
         many: bool = False,
+        also: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.help = help
@@ -70,6 +73,7 @@ class Argument:
         self.target = target or name.lower().replace(" ", "_")
         self.type = type
         self.many = many
+        self.also = also
 
 
 class VerbAction:

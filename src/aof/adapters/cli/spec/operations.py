@@ -294,6 +294,14 @@ VERBS: tuple[Verb, ...] = (
         former=("at",),
     ),
     Verb(
+        "whoami",
+        "who you are to AOF, what you may do, and where the data is",
+        operation="whoami",
+        section="see",
+        order=95,
+        example="aof whoami",
+    ),
+    Verb(
         "claim",
         "take a task: one winner, under a lease",
         "tasks:claim",
@@ -339,9 +347,9 @@ VERBS: tuple[Verb, ...] = (
         order=30,
         arguments=(
             Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("TEXT", "what was achieved", required=False, target="text", also=("--text",)),
         ),
         options=(
-            Option("--text", "what was achieved", metavar="T"),
             Option("--percent", "from 0 to 100", metavar="N", type="float"),
             Option("--phase", "such as planning, working, verifying", metavar="P"),
             Option("--note", "more detail", metavar="T"),
@@ -352,7 +360,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
         ),
-        example='aof progress 001 --text "core logic done" --percent 60 --agent swe-backend',
+        example='aof progress 001 "core logic done" --percent 60 --agent swe-backend',
     ),
     Verb(
         "ask",
@@ -362,7 +370,7 @@ VERBS: tuple[Verb, ...] = (
         order=35,
         arguments=(
             Argument("ID", "task ID or a unique part of it", target="task_id"),
-            Argument("TEXT", "what to ask, or - for standard input", required=False, target="text", type="stdin"),
+            Argument("TEXT", "what to ask, or - for standard input", required=False, target="text", type="stdin", also=("--text",)),
         ),
         options=(
             Option("--choice", "suggested answer; may be repeated", metavar="T", kind="many", target="choices"),
@@ -384,9 +392,9 @@ VERBS: tuple[Verb, ...] = (
         order=40,
         arguments=(
             Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("TEXT", "what was done, for the work log", required=False, target="summary", also=("--text", "--summary")),
         ),
         options=(
-            Option("--summary", "what was done, for the work log", metavar="T"),
             Option("--outcome", "how it ended; default: complete (else needs_review or blocked)", metavar="O"),
             Option("--blocker", "what is in the way, with needs_review or blocked; may be repeated", metavar="T", kind="many", target="blockers"),
             Option("--role", "your role in the workflow", metavar="R", target="caller_role"),
@@ -402,7 +410,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
         ),
-        example='aof complete 001 --agent swe-backend --summary "12 tests passing"',
+        example='aof complete 001 "12 tests passing" --agent swe-backend',
         aliases=("done", "close", "finish"),
     ),
     Verb(
@@ -436,7 +444,7 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--code", "short name of what went wrong", metavar="C"),
-            Option("--message", "what went wrong", metavar="T"),
+            Option("--reason", "what went wrong", metavar="T", target="message", also=("--message", "--text", "--error")),
             Option("--cause", "how the run ended: failed, timed_out or lost", metavar="C"),
             Option("--no-retry", "do not try again", target="retryable", value=False),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
@@ -444,7 +452,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
         ),
-        example='aof fail 001 --code tests_failed --message "3 of 20 failed" --agent swe-qa',
+        example='aof fail 001 --code tests_failed --reason "3 of 20 failed" --agent swe-qa',
     ),
     Verb(
         "release",
@@ -546,7 +554,7 @@ VERBS: tuple[Verb, ...] = (
         arguments=(
             Argument("show|set|decide|artifact", "what to do", target="action"),
             Argument("ID", "task ID or a unique part of it", target="task_id"),
-            Argument("TEXT", "with decide: what was decided", required=False, target="description"),
+            Argument("TEXT", "with decide: what was decided", required=False, target="description", also=("--text",)),
         ),
         options=(
             Option("--var", "variable to write; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="variables", actions=("set",)),
@@ -579,7 +587,7 @@ VERBS: tuple[Verb, ...] = (
             Argument("TITLE", "short title", target="title"),
         ),
         options=(
-            Option("--brief", "description, as Markdown, or - for standard input", metavar="T", type="stdin"),
+            Option("--text", "description, as Markdown, or - for standard input", metavar="T", type="stdin", target="brief", also=("--brief", "--description", "--body")),
             Option("--agent", "target agent, skips routing", metavar="A"),
             Option("--team", "target team", metavar="T"),
             Option("--role", "target role", metavar="R"),
@@ -603,7 +611,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--template", "template to begin with, a file in templates/", metavar="T"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
         ),
-        example='aof create "Add refresh endpoint" --agent swe-backend --priority high --brief -',
+        example='aof create "Add refresh endpoint" --priority high --text "It returns a new token."',
         aliases=("new", "add", "dispatch"),
     ),
     Verb(
@@ -625,7 +633,7 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--title", "new title", metavar="T"),
-            Option("--description", "description, as Markdown; the work log stays, or - for standard input", metavar="T", type="stdin"),
+            Option("--text", "description, as Markdown; the work log stays, or - for standard input", metavar="T", type="stdin", target="description", also=("--brief", "--description", "--body")),
             Option("--priority", "low, normal, high or critical", metavar="P"),
             Option("--role", "target role", metavar="R", target="routing.role"),
             Option("--team", "target team", metavar="T", target="routing.team"),
@@ -655,7 +663,7 @@ VERBS: tuple[Verb, ...] = (
         order=25,
         arguments=(
             Argument("ID", "task ID or a unique part of it", target="task_id"),
-            Argument("TEXT", "comment, as Markdown, or - for standard input", target="text", type="stdin"),
+            Argument("TEXT", "comment, as Markdown, or - for standard input", target="text", type="stdin", also=("--text",)),
         ),
         options=(
             Option("--agent", "agent that says it; default: the actor", metavar="A"),
@@ -672,10 +680,10 @@ VERBS: tuple[Verb, ...] = (
         order=30,
         arguments=(
             Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("TEXT", "added to the work log", required=False, target="note", also=("--text", "--note")),
         ),
         options=(
-            Option("--note", "added to the work log", metavar="T"),
-            Option("--body", "replaces the body, as Markdown, or - for standard input", metavar="T", type="stdin"),
+            Option("--body", "replaces the body, as Markdown, or - for standard input", metavar="T", type="stdin", also=("--brief", "--description")),
             Option("--status", "new status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S"),
             Option("--wait-for-children", "with status ready: until the tasks below it end"),
             Option("--reason", "why (it is recorded)", metavar="T"),
@@ -684,7 +692,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R"),
             Option("--agent", "agent that acts", metavar="A"),
         ),
-        example='aof update 001 --note "tried the cache first" --agent swe-backend',
+        example='aof update 001 "tried the cache first" --agent swe-backend',
     ),
     Verb(
         "dep",
@@ -954,7 +962,7 @@ VERBS: tuple[Verb, ...] = (
         order=5,
         arguments=(
             Argument("ID", "task ID or a unique part of it", target="task_id"),
-            Argument("TEXT", "answer, or - for standard input", target="text", type="stdin"),
+            Argument("TEXT", "answer, or - for standard input", target="text", type="stdin", also=("--text",)),
         ),
         options=(
             Option("--question", "question to answer, such as Q1; needed where several are open", metavar="Q"),
@@ -991,12 +999,12 @@ VERBS: tuple[Verb, ...] = (
             Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
-            Option("--blocker", "what is in the way; may be repeated", metavar="T", kind="many", target="blockers", required=True),
+            Option("--reason", "what is in the way; may be repeated", metavar="T", kind="many", target="blockers", required=True, also=("--blocker",)),
             Option("--hop", "hop of the workflow", metavar="H"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),
         ),
-        example='aof reject 001 --blocker "no tests"',
+        example='aof reject 001 --reason "no tests"',
     ),
     Verb(
         "agents",
@@ -1100,7 +1108,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--from", "sender (default: the caller)", metavar="A", target="from_agent", actions=("send", "list")),
             Option("--type", "what it asks for: notify, request, decision-required, objection or handoff-ready", metavar="T", actions=("send",)),
             Option("--priority", "acknowledged by the end of the receiver's next turn (P0), of the turn after it (P1), or whenever (P2): P0, P1 or P2", metavar="P", actions=("send",)),
-            Option("--body", "the message, or - for standard input", metavar="T", type="stdin", actions=("send",)),
+            Option("--text", "the message, or - for standard input", metavar="T", type="stdin", target="body", actions=("send",), also=("--body",)),
             Option("--related", "message, task or proposal that it refers to", metavar="REF", actions=("send",)),
             Option("--closure-owner", "who is reminded to close it: the sender, or maintainer", metavar="C", actions=("send",)),
             Option("--review-scope", "how much of the payload is to be reviewed: full, critical-only, interface-only or none", metavar="R", actions=("send",)),
@@ -1302,7 +1310,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--timezone", "time zone of both, such as Europe/Berlin", metavar="T", actions=("add",)),
             Option("--missed", "what to do about times when nothing ran: skip, once (the newest) or all", metavar="M", actions=("add",)),
             Option("--item", "task of a batch, as a JSON object; may be repeated", metavar="JSON", kind="many", type="item", target="items", actions=("add",)),
-            Option("--brief", "description, as Markdown, or - for standard input", metavar="T", type="stdin", actions=("add",)),
+            Option("--text", "description, as Markdown, or - for standard input", metavar="T", type="stdin", target="brief", actions=("add",), also=("--brief", "--description", "--body")),
             Option("--agent", "target agent, skips routing", metavar="A", actions=("add",)),
             Option("--team", "target team", metavar="T", actions=("add",)),
             Option("--role", "target role", metavar="R", actions=("add",)),
@@ -1334,7 +1342,7 @@ VERBS: tuple[Verb, ...] = (
         arguments=(
             Argument("list|show|settle|default", "what to do", required=False, target="action"),
             Argument("CONFLICT", "with show or settle or default: proposal (PROP-001), counter-recommendation or escalation (WL-…)", required=False, target="conflict_id"),
-            Argument("TEXT", "with settle or default: what was agreed, decided or is done meanwhile", required=False, target="text"),
+            Argument("TEXT", "with settle or default: what was agreed, decided or is done meanwhile", required=False, target="text", also=("--text",)),
         ),
         options=(
             Option("--settled", "also those that are settled", actions=("list",)),
@@ -1357,7 +1365,7 @@ VERBS: tuple[Verb, ...] = (
         order=50,
         arguments=(
             Argument("now|add|decide|show|check|compact", "what to do", target="action"),
-            Argument("TEXT", "what you work on, what was decided, or a file to check", required=False, target="text"),
+            Argument("TEXT", "what you work on, what was decided, or a file to check", required=False, target="text", also=("--text",)),
         ),
         options=(
             Option("--agent", "agent that says it; else the caller", metavar="A", actions=("now", "add", "show", "compact")),

@@ -48,7 +48,7 @@ def find_verb(word: str) -> Verb:
     meant = word.lower().replace("_", "-")
     if meant != word or meant in aliases.VERBS:
         return find_verb(aliases.VERBS.get(meant, meant))
-    instead = aliases.INSTEAD.get(word)
+    instead = f"aof show {word}" if is_task(word) else aliases.INSTEAD.get(word)
     names = [name for verb in VERBS for name in (verb.name, *verb.aliases) if " " not in name]
     raise UsageError(f"there is no verb '{word}'", f"use: {instead}" if instead else _suggest(word, names))
 
@@ -94,7 +94,7 @@ def parse(words: list[str]) -> Parsed:
 def _option(word: str, verb: Verb | None) -> tuple[Option, str | None]:
     name, equals, inline = word.partition("=")
     name = "--help" if name == "-h" else name.replace("_", "-")
-    known = {option.name: option for option in (*(verb.options if verb else ()), *GLOBAL)}
+    known = _known(verb)
     option = known.get(name) or _meant(name, known)
     if option is not None:
         return option, inline if equals else None
@@ -109,6 +109,19 @@ def _option(word: str, verb: Verb | None) -> tuple[Option, str | None]:
 
         hint = f"put -- before text that begins with a dash: -- {shlex.quote(word)}"
     raise UsageError(f"{where} has no option {name}", hint)
+
+
+def _known(verb: Verb | None) -> dict[str, Option]:
+    """All options by each of their spellings, those that stand for an argument too."""
+    if verb is None:
+        return {option.name: option for option in GLOBAL}
+    placed = {
+        name: Option(name, one.help, metavar="T", target=one.target, type=one.type)
+        for one in verb.arguments
+        for name in one.also
+    }
+    own = {name: option for option in verb.options for name in (option.name, *option.also)}
+    return placed | own | {option.name: option for option in GLOBAL}
 
 
 def _meant(name: str, known: dict[str, Option]) -> Option | None:
@@ -127,9 +140,7 @@ def _take(option: Option, inline: str | None, rest: list[str], into: dict[str, A
             raise UsageError(f"{option.name} takes no value", f"write only {option.name}")
         into[option.target] = option.value
         return
-    if inline is None and (
-        not rest or rest[-1] in {known.name for known in (*(verb.options if verb else ()), *GLOBAL)}
-    ):
+    if inline is None and (not rest or rest[-1] in _known(verb)):
         raise UsageError(f"{option.name} needs a value", f"{option.name} {option.metavar}: {option.help}")
     text = inline if inline is not None else rest.pop()
     value = _typed(option, text)
@@ -171,10 +182,15 @@ def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
         raise UsageError(f"there is no verb '{verb.name} {places[0]}'", hint)
     if len(places) > len(verb.arguments):
         extra = " ".join(places[len(verb.arguments) :])
+        if any(option.name == "--reason" for option in verb.options) and not is_task(places[len(verb.arguments)]):
+            import shlex
+
+            call = f"aof {verb.name} {' '.join(places[: len(verb.arguments)])} --reason {shlex.quote(extra)}"
+            raise UsageError(f"'aof {verb.name}' needs --reason before why", call)
         if verb.name in _OF_MANY:
             hint = f"for several tasks: aof bulk {verb.name} {' '.join(places)}"
             raise UsageError(f"'aof {verb.name}' changes one task, and not also: {extra}", hint)
-        text = any(argument.name in ("TITLE", "FILE") for argument in verb.arguments)
+        text = any(argument.name in ("TITLE", "FILE") or argument.also for argument in verb.arguments)
         advice = (
             "put quotes around text" if text else "it takes fewer words" if verb.arguments else "it takes options only"
         )
@@ -183,11 +199,25 @@ def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
         )
     arguments = _meant_places(verb, places)
     for argument, word in zip(arguments, places, strict=False):
+        if argument.also and not argument.required and is_task(word):
+            again = (
+                f"one call for each task; where it is the text: aof {verb.name} {places[0]} {argument.also[0]} {word}"
+            )
+            raise UsageError(f"'aof {verb.name}' is about one task, and not also: {word}", again)
+        if argument.also and argument.target in values:
+            raise UsageError(
+                f"{argument.also[0]} was given twice", f"once is enough: aof {verb.name} {' '.join(places)}"
+            )
         values[argument.target] = word
     left = [argument for argument in arguments[len(places) :] if argument.target not in values]
     missing = [argument.name for argument in left if argument.required]
     if missing:
         raise UsageError(f"'aof {verb.name}' needs {' and '.join(missing)}", f"for example: {verb.example}")
+
+
+def is_task(word: str) -> bool:
+    """Whether a word where a text may stand is rather the ID of another task."""
+    return word.isdigit() or word.upper().startswith("TASK-")
 
 
 def _meant_places(verb: Verb, places: list[str]) -> tuple[Argument, ...]:

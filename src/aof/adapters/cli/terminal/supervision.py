@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from aof.adapters.cli.spec.operations import WORDS
 from aof.adapters.cli.terminal.screen import Screen
 
 _LONG = 60  # characters of a value
@@ -27,7 +28,9 @@ def inbox(screen: Screen, page: Any) -> None:
 
 def _verbs(one: Any) -> str:
     """The verbs to use next; `show` only where there is no other."""
-    return ", ".join(call.operation.replace("_", " ") for call in one.next if call.operation != "show") or "show"
+    return (
+        ", ".join(WORDS.get(call.operation, call.operation) for call in one.next if call.operation != "show") or "show"
+    )
 
 
 def _said(one: Any) -> str:
@@ -143,3 +146,31 @@ def lasted(seconds: int) -> str:
 
 
 _UNITS: Sequence[tuple[int, str]] = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m"))
+
+
+_SOURCES = {
+    "given": "--actor",
+    "environment": "$AOF_ACTOR",
+    "run": "the secret of its run",
+    "token": "a token",
+    "session": "the session",
+    "user": "the user of this machine",
+}
+_FOUND = {"given": "--data-dir", "environment": "$AOF_DATA_DIR", "folder": "the current folder"}
+
+
+def whoami(screen: Screen, who: Any) -> None:
+    """`aof whoami`."""
+    rights = ["maintainer"] if who.maintainer else []
+    rights += [who.kind] if who.kind is not None and who.kind not in rights else []
+    rights += [f"roles {', '.join(who.roles)}"] if who.roles else []
+    rights += ["may act for others"] if who.acts_for_others else ["acts as itself only"]
+    rows = [("actor", f"{who.actor} (from {_SOURCES[who.source]})"), ("rights", ", ".join(rights))]
+    rows += [("run", who.run_id)] if who.run_id is not None else []
+    rows += [("scope", who.scope)] if who.scope is not None else []
+    if who.data_dir is not None and who.found_by is not None:
+        rows.append(("data", f"{who.data_dir} (from {_FOUND[who.found_by]})"))
+    rows += [("lane", who.lane)] if who.lane not in (None, "root") else []
+    rows.append(("version", f"aof {who.version}, Python {who.python}, format {who.format}"))
+    for name, said in rows:
+        screen.say((f"{name:<9}", "dim"), str(said), cut_off=False)

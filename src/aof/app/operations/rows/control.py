@@ -84,7 +84,7 @@ class UnlinkParams(ChangeParams, frozen=True, kw_only=True):
 class CommentParams(ChangeParams, frozen=True, kw_only=True):
     """What is said of a task."""
 
-    text: Annotated[str, param("comment, as Markdown", Spelling(place="TEXT", stdin=True))]
+    text: Annotated[str, param("comment, as Markdown", Spelling(place="TEXT", stdin=True, also=("--text",)))]
     agent: Annotated[str, param("agent that says it; default: the actor")] | UnsetType = UNSET
 
 

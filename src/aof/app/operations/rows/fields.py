@@ -15,7 +15,13 @@ from aof.core.model.kinds import Visibility
 Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))] | UnsetType
 Reason = Annotated[str, param("why", Spelling(metavar="T", note="(it is recorded)"))]
 Blockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
-NeededBlockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"), says=SOME)]
+NeededBlockers = Annotated[
+    list[str],
+    param("what is in the way", Spelling(option="--reason", metavar="T", also=("--blocker",)), says=SOME),
+]
+TASK_TEXT = Spelling(
+    option="--text", metavar="T", stdin=True, also=("--brief", "--description", "--body")
+)  # of a task's description
 OpenChildren = Annotated[bool, param("complete it though tasks below it are open")] | UnsetType
 Hop = Annotated[str, param("hop of the workflow")] | UnsetType
 EVENT = Spelling(metavar="SEQ|HASH", note="(digits alone are a number where there is such an event)")

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from aof.app.jobs.service import JobList, JobRan, JobRemoved, JobShown
-from aof.app.operations.rows.fields import Resource, Tags, TargetAgent, TargetRole, TargetTeam
+from aof.app.operations.rows.fields import TASK_TEXT, Resource, Tags, TargetAgent, TargetRole, TargetTeam
 from aof.app.operations.spec import OBJECTS, Cli, Extra, Family, Operation, Params, Spelling, one_of, param
 from aof.core.jobs.schedule import MISSED
 from aof.core.model.kinds import Priority
@@ -49,7 +49,7 @@ class JobAddParams(JobParams, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
-    brief: Annotated[str, param("description, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
+    brief: Annotated[str, param("description, as Markdown", TASK_TEXT)] | UnsetType = UNSET
     agent: TargetAgent | UnsetType = UNSET
     team: TargetTeam | UnsetType = UNSET
     role: TargetRole | UnsetType = UNSET

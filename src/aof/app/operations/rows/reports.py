@@ -23,6 +23,8 @@ from aof.core.model.kinds import Cause, Delivery, Outcome, Status
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)  # what the schema says; the service understands other words, too
 
+_BODY = ("--brief", "--description")
+
 
 class WorkerParams(TaskParams, frozen=True, kw_only=True):
     """A worker's write to a task."""
@@ -54,7 +56,7 @@ class ReleaseParams(ReportParams, frozen=True, kw_only=True):
 class ProgressParams(ReportParams, frozen=True, kw_only=True):
     """How far the run is."""
 
-    text: Annotated[str, param("what was achieved")] | UnsetType = UNSET
+    text: Annotated[str, param("what was achieved", Spelling(place="[TEXT]", also=("--text",)))] | UnsetType = UNSET
     percent: Annotated[float, param("from 0 to 100", ge=0, le=100)] | UnsetType = UNSET
     phase: Annotated[str, param("such as planning, working, verifying")] | UnsetType = UNSET
     note: Annotated[str, param("more detail", Spelling(metavar="T"))] | UnsetType = UNSET
@@ -65,8 +67,13 @@ class ProgressParams(ReportParams, frozen=True, kw_only=True):
 class UpdateParams(ReportParams, frozen=True, kw_only=True):
     """A note, a new body, a new status, or none of them."""
 
-    note: Annotated[str, param("added to the work log", Spelling(metavar="T"))] | UnsetType = UNSET
-    body: Annotated[str, param("replaces the body, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
+    note: (
+        Annotated[str, param("added to the work log", Spelling(place="[TEXT]", also=("--text", "--note")))] | UnsetType
+    ) = UNSET
+    body: (
+        Annotated[str, param("replaces the body, as Markdown", Spelling(metavar="T", stdin=True, also=_BODY))]
+        | UnsetType
+    ) = UNSET
     status: Annotated[Status, param("new status")] | UnsetType = UNSET
     wait_for_children: Annotated[bool, param("with status ready: until the tasks below it end")] | UnsetType = UNSET
     reason: Reason | UnsetType = UNSET
@@ -75,7 +82,10 @@ class UpdateParams(ReportParams, frozen=True, kw_only=True):
 class CompleteParams(ReportParams, frozen=True, kw_only=True):
     """The outcome of a run."""
 
-    summary: Annotated[str, param("what was done, for the work log", Spelling(metavar="T"))] | UnsetType = UNSET
+    summary: (
+        Annotated[str, param("what was done, for the work log", Spelling(place="[TEXT]", also=("--text", "--summary")))]
+        | UnsetType
+    ) = UNSET
     outcome: (
         Annotated[
             str,
@@ -133,7 +143,13 @@ class FailParams(ReportParams, frozen=True, kw_only=True):
     """What went wrong."""
 
     code: Annotated[str, param("short name of what went wrong")] | UnsetType = UNSET
-    message: Annotated[str, param("what went wrong", Spelling(metavar="T"))] | UnsetType = UNSET
+    message: (
+        Annotated[
+            str,
+            param("what went wrong", Spelling(option="--reason", metavar="T", also=("--message", "--text", "--error"))),
+        ]
+        | UnsetType
+    ) = UNSET
     cause: Annotated[Cause, param("how the run ended")] | UnsetType = UNSET
     retryable: (
         Annotated[bool, param("whether to try again", Spelling(option="--no-retry", help="do not try again"))]

@@ -46,7 +46,7 @@ ROWS: tuple[Operation, ...] = (
         tool="aof_task_reject",
         stand_in=StandIn(operation="update", keeps=("task_id",), adds=(("status", "ready"), ("reason", "…"))),
         verb="reject",
-        cli=Cli(section="review", order=20, example='aof reject 001 --blocker "no tests"'),
+        cli=Cli(section="review", order=20, example='aof reject 001 --reason "no tests"'),
         needs="lead",
     ),
 )

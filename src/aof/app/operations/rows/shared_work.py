@@ -90,7 +90,7 @@ class ContextSetParams(TaskParams, frozen=True, kw_only=True):
 class ContextDecideParams(TaskParams, frozen=True, kw_only=True):
     """What was decided."""
 
-    description: Annotated[str, param("what was decided", Spelling(place="TEXT"))]
+    description: Annotated[str, param("what was decided", Spelling(place="TEXT", also=("--text",)))]
     risk: (
         Annotated[
             str,

@@ -20,6 +20,7 @@ from aof.app.operations.results import (
     Updated,
 )
 from aof.app.operations.rows.fields import (
+    TASK_TEXT,
     Acceptance,
     ChangeParams,
     Constraints,
@@ -56,7 +57,7 @@ class CreateParams(Params, frozen=True, kw_only=True):
     """A new task."""
 
     title: Annotated[str, param("short title", Spelling(place="TITLE"))]
-    brief: Annotated[str, param("description, as Markdown", Spelling(metavar="T", stdin=True))] | UnsetType = UNSET
+    brief: Annotated[str, param("description, as Markdown", TASK_TEXT)] | UnsetType = UNSET
     agent: TargetAgent | UnsetType = UNSET
     team: TargetTeam | UnsetType = UNSET
     role: TargetRole | UnsetType = UNSET
@@ -135,10 +136,7 @@ class EditParams(ChangeParams, frozen=True, kw_only=True):
     """What a task says of itself."""
 
     title: Annotated[str, param("new title", says=FILLED)] | UnsetType = UNSET
-    description: (
-        Annotated[str, param("description, as Markdown; the work log stays", Spelling(metavar="T", stdin=True))]
-        | UnsetType
-    ) = UNSET
+    description: Annotated[str, param("description, as Markdown; the work log stays", TASK_TEXT)] | UnsetType = UNSET
     priority: Priority | UnsetType = UNSET
     routing: RoutingChange | UnsetType = UNSET
     metadata: Metadata | UnsetType = UNSET
@@ -192,7 +190,7 @@ ROWS: tuple[Operation, ...] = (
             order=10,
             summary="create a task",
             aliases=("new", "add", "dispatch"),
-            example='aof create "Add refresh endpoint" --agent swe-backend --priority high --brief -',
+            example='aof create "Add refresh endpoint" --priority high --text "It returns a new token."',
         ),
         tier="core",
         tool_shows=(
@@ -241,7 +239,7 @@ ROWS: tuple[Operation, ...] = (
             order=40,
             summary="end a run with its outcome; in review: approve",
             aliases=("done", "close", "finish"),
-            example='aof complete 001 --agent swe-backend --summary "12 tests passing"',
+            example='aof complete 001 "12 tests passing" --agent swe-backend',
         ),
         tier="core",
         acts="agent",
@@ -271,7 +269,7 @@ ROWS: tuple[Operation, ...] = (
             section="plan",
             order=30,
             summary="add to the work log, replace the body, or move the status",
-            example='aof update 001 --note "tried the cache first" --agent swe-backend',
+            example='aof update 001 "tried the cache first" --agent swe-backend',
         ),
         tier="core",
         acts="agent",
@@ -309,7 +307,7 @@ ROWS: tuple[Operation, ...] = (
             section="work",
             order=30,
             summary="report how far a run is",
-            example='aof progress 001 --text "core logic done" --percent 60 --agent swe-backend',
+            example='aof progress 001 "core logic done" --percent 60 --agent swe-backend',
         ),
         acts="agent",
     ),
@@ -367,7 +365,7 @@ ROWS: tuple[Operation, ...] = (
             section="work",
             order=50,
             summary="end a run as failed; it is retried while attempts are left",
-            example='aof fail 001 --code tests_failed --message "3 of 20 failed" --agent swe-qa',
+            example='aof fail 001 --code tests_failed --reason "3 of 20 failed" --agent swe-qa',
         ),
         acts="agent",
     ),

@@ -37,7 +37,9 @@ class OneConflict(Params, frozen=True, kw_only=True):
 class ConflictOutcome(OneConflict, frozen=True, kw_only=True):
     """What becomes of it."""
 
-    text: Annotated[str, param("what was agreed, decided or is done meanwhile", Spelling(place="TEXT"))]
+    text: Annotated[
+        str, param("what was agreed, decided or is done meanwhile", Spelling(place="TEXT", also=("--text",)))
+    ]
     agent: _Agent = UNSET
     reasons: _Reasons = UNSET
 

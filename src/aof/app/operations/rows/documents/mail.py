@@ -44,7 +44,9 @@ class MailSend(Params, frozen=True, kw_only=True):
         Literal["P0", "P1", "P2"],
         param("acknowledged by the end of the receiver's next turn (P0), of the turn after it (P1), or whenever (P2)"),
     ] = "P2"
-    body: Annotated[str, param("the message", Spelling(metavar="T", stdin=True))] = ""
+    body: Annotated[str, param("the message", Spelling(option="--text", metavar="T", stdin=True, also=("--body",)))] = (
+        ""
+    )
     related: Annotated[str, param("message, task or proposal that it refers to", Spelling(metavar="REF"))] | (
         UnsetType
     ) = UNSET

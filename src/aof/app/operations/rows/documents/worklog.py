@@ -18,7 +18,7 @@ _WORKLOG = Family(
     place="what you work on, what was decided, or a file to check",
     example='aof worklog now --agent swe-backend "the parser"',
 )
-_TEXT = Spelling(place="TEXT", target="text")
+_TEXT = Spelling(place="TEXT", target="text", also=("--text",))
 
 Speaker = Annotated[str, param("agent that says it; else the caller", Spelling(metavar="A"))] | UnsetType
 Task = Annotated[str, param("task that it is about", Spelling(metavar="ID"))] | UnsetType

@@ -19,7 +19,10 @@ QuestionId = Annotated[
 class AskParams(ReportParams, frozen=True, kw_only=True):
     """What to ask a person, and how long to wait for the answer."""
 
-    text: Annotated[str, param("what to ask", Spelling(place="[TEXT]", stdin=True), says=FILLED)] | UnsetType = UNSET
+    text: (
+        Annotated[str, param("what to ask", Spelling(place="[TEXT]", stdin=True, also=("--text",)), says=FILLED)]
+        | UnsetType
+    ) = UNSET
     choices: Annotated[list[str], param("suggested answer", Spelling(option="--choice", metavar="T"))] | UnsetType = (
         UNSET
     )
@@ -40,7 +43,7 @@ class AskParams(ReportParams, frozen=True, kw_only=True):
 class AnswerParams(ChangeParams, frozen=True, kw_only=True):
     """What to answer, and to which question."""
 
-    text: Annotated[str, param("answer", Spelling(place="TEXT", stdin=True))]
+    text: Annotated[str, param("answer", Spelling(place="TEXT", stdin=True, also=("--text",)))]
     question: QuestionId | UnsetType = UNSET
 
 

@@ -18,6 +18,7 @@ from aof.app.supervision.results import (
     Neighbourhood,
     TaskMoment,
     TimelinePage,
+    WhoAmI,
 )
 
 _EVENT = Spelling(metavar="SEQ|HASH")
@@ -68,6 +69,22 @@ class MomentParams(TaskParams, frozen=True, kw_only=True):
 
 
 ROWS: tuple[Operation, ...] = (
+    Operation(
+        name="whoami",
+        parameters=Params,
+        result=WhoAmI,
+        help="Who you are to AOF, where that name comes from, what you may do, and where the data is.",
+        effect="read",
+        tool="aof_whoami",
+        verb="whoami",
+        cli=Cli(
+            section="see",
+            order=95,
+            summary="who you are to AOF, what you may do, and where the data is",
+            example="aof whoami",
+        ),
+        about_caller=True,
+    ),
     Operation(
         name="agents",
         parameters=AgentsParams,
