@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from aof.app.operations.catalogue import BY_TOOL
+from aof.app.operations.catalogue import BY_TOOL, OPERATIONS
+from aof.app.operations.schemas import output_schema
 from aof.entrypoints.bootstrap import init_data_dir
 from tests.interop.node import ended, installed, run
 from tests.surfaces.doors import OverHttp, environment, http_door, http_server
@@ -110,16 +111,19 @@ def test_a_client_in_javascript_lists_creates_claims_and_completes(http: OverHtt
     assert (kept.title, kept.last_run) == (f"By {client}", said["claimed"]["runId"])
 
 
-def test_the_typescript_client_takes_every_schema_and_every_answer(http: OverHttp) -> None:
+def test_the_typescript_client_takes_every_schema_and_every_answer(http: OverHttp, tmp_path: Path) -> None:
     folder = installed(SDK, "ajv@8.20.0")
     script = folder / "tool_schemas.mjs"
     shutil.copy(Path(__file__).with_name("tool_schemas.mjs"), script)
     task_id = http.elsewhere.create("Something to tell", brief="All of it.").task_id
     http.elsewhere.claim(task_id, agent="ada")
-    words = (task_id, sys.executable, "-m", "aof", "mcp", "--tools", "all")
-    said: dict[str, Any] = json.loads(run(str(script), *words, cwd=folder, env=environment(http.root)).stdout)
+    answers = tmp_path / "answers.json"
+    answers.write_text(json.dumps({operation.tool: output_schema(operation) for operation in OPERATIONS}))
+    words = (str(answers), task_id, sys.executable, "-m", "aof", "mcp", "--tools", "all")
+    done = run(str(script), *words, cwd=folder, env=environment(http.root))
+    said: dict[str, Any] = json.loads(done.stdout)
     assert said["wrong"] == {}
-    assert set(said["tools"]) == set(BY_TOOL)
+    assert set(said["tools"]) == {*BY_TOOL, "aof_help"}
     assert {"aof_log", "aof_task_show", "aof_status", "aof_snapshot", "aof_handoff_list"} <= set(said["called"])
 
 

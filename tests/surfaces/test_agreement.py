@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,7 @@ from aof.adapters.http.api.openapi import document
 from aof.adapters.mcp.tools import tools
 from aof.app.fabric import Fabric
 from aof.app.operations.catalogue import BY_TOOL, OPERATIONS, Operation
-from aof.app.operations.schema_subset import filled
-from aof.app.operations.schemas import SELF_EXPLAINING, input_schema
+from aof.app.operations.schemas import input_schema, shown_fields
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "operations.md"
 # The fabric of one caller is `fabric.as_actor(name)`; its methods need not ask again.
@@ -62,7 +60,13 @@ ONLY_OF_THE_COMMAND_LINE = {
     ("send", "file"),
     ("workflow_show", "format"),  # every other surface answers with text and diagram together
 }
-ONLY_OF_THE_TOOL = {("create", "wait")}  # a handle that MCP's tasks follow
+FOR_PEOPLE = (
+    "description",
+    "additionalProperties",
+    "minItems",
+    "minLength",
+    "minimum",
+)  # not of each tool, or in short
 
 
 def _id(one: Operation | Verb) -> str:
@@ -133,24 +137,34 @@ def test_every_operation_is_spelled_in_its_row() -> None:
     assert [one.name for one in OPERATIONS if one.cli is None] == ["portable_log"]  # which is `aof log --format …`
 
 
-def test_tools_take_what_the_row_lets_them_show() -> None:
+def _bare(schema: Any) -> Any:
+    """A schema without words and limits."""
+    if isinstance(schema, list):
+        return [_bare(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _bare(one) for name, one in value.items()} if key == "properties" else _bare(value)
+        for key, value in schema.items()
+        if key not in FOR_PEOPLE
+    }
+
+
+def test_tools_show_parameters_of_the_row_as_it_declares_them() -> None:
     listed = {tool.name: tool for tool in tools(("all",))}
     assert listed.keys() == BY_TOOL.keys()
     for name, tool in listed.items():
         operation = BY_TOOL[name]
-        known, full = _wire_names(operation), deepcopy(input_schema(operation)["properties"])
-        shown: dict[str, Any] = dict(tool.input_schema["properties"])
-        for extra in {name for name in shown if (operation.name, name) in ONLY_OF_THE_TOOL}:
-            del shown[extra]
-        assert {known[one] for one in shown} == set(operation.tool_shows or _parameters(operation)), name
-        needed = operation.tool_requires
-        for plain in SELF_EXPLAINING:
-            full.get(plain, {}).pop("description", None)
-        written = {one: filled(one, full[one]) if one in needed else full[one] for one in shown}
+        full = input_schema(operation)
         for one, value in operation.tool_defaults:
-            assert written[one]["default"] is not value
-            written[one] = written[one] | {"default": value}
-        assert shown == written, name
+            full["properties"][one] = full["properties"][one] | {"default": value}
+        shown = tool.input_schema["properties"]
+        assert [*shown] == [field.encode_name for field in shown_fields(operation)], name
+        assert {one: _bare(schema) for one, schema in shown.items()} == {
+            one: _bare(full["properties"][one]) for one in shown
+        }, name
+        required = {*full.get("required", ())} | {*operation.tool_requires}
+        assert {*tool.input_schema.get("required", ())} == required, name
 
 
 def test_the_openapi_document_has_every_parameter() -> None:

@@ -33,6 +33,7 @@ from tests.surfaces.provocations import CHART, CHARTED, NOT_BY_A_CALL, PLAIN, WH
 _BOUND = 60.0
 _MOST_STEPS = 3
 _OR = "; or "
+_HELP = re.compile(r"\baof_help\((\{\"topic\":\"aof_\w+\"\})\) shows how$")
 _TOOL = re.compile(r"\b(aof_\w+)\((\{.*\})\)$", re.DOTALL)
 _ROUTE = re.compile(r"\b(GET|POST) (/api/v1/\S+)(?: (\{.*\}))?$", re.DOTALL)
 _VERB = re.compile(r"(?:^|: )(aof (?:-|[a-z]).*)$", re.DOTALL)
@@ -61,12 +62,19 @@ def _mcp(scene: Scene, address: str, tier: str, stack: ExitStack) -> Surface:
     transport = streamable_http_client(f"{address}/mcp", http_client=http)
     client = stack.enter_context(portal.wrap_async_context_manager(Client(transport)))
     listed = {tool.name for tool in portal.call(client.list_tools).tools}
-    assert listed == {operation.tool for operation in listed_in((tier,))}
+    assert listed == {"aof_help", *(operation.tool for operation in listed_in((tier,)))}
 
     def call(tool: str, given: dict[str, Any]) -> Any:
         return of_tool(portal.call(client.call_tool, tool, given))
 
+    def explained(given: dict[str, Any]) -> str:
+        (content,) = portal.call(client.call_tool, "aof_help", given).content
+        assert given["topic"] in content.text
+        return str(content.text)
+
     def shown(hint: str) -> Callable[[], Any] | None:
+        if (helped := _HELP.search(hint)) is not None:
+            return lambda: explained(json.loads(helped.group(1)))
         found = _TOOL.search(hint)
         return (lambda: call(found.group(1), _filled(scene, json.loads(found.group(2))))) if found else None
 
@@ -149,7 +157,7 @@ def _follow(surface: Surface, code: str, asked: Asked, way: int = 0) -> int:
         assert said.hint, (surface.name, steps)
         if surface.name != "cli":
             routes = {f"/api/v1/{name}" for name in BY_NAME} if surface.name.startswith("http") else set()
-            assert {*_NAMED.findall(said.hint)} <= surface.had | routes, (surface.name, steps)
+            assert {*_NAMED.findall(_HELP.sub("aof_help", said.hint))} <= surface.had | routes, (surface.name, steps)
         call = surface.shown(ways[way] if len(steps) == 1 and len(ways) > 1 else said.hint)
         if call is None:
             assert not re.search(r"\baof_\w+\(|/api/v1/", said.hint), (surface.name, steps)

@@ -8,7 +8,6 @@ import httpx
 import msgspec
 import pytest
 
-from aof.adapters.mcp.tools import schema_of_tool
 from aof.app.operations.call import parameters
 from aof.app.operations.catalogue import BY_NAME, BY_TOOL, OPERATIONS, Operation
 from aof.app.operations.schemas import input_schema
@@ -55,7 +54,7 @@ def test_a_null_for_what_must_be_given_is_refused() -> None:
 
 def _filled(tool: str, given: dict[str, Any]) -> dict[str, Any]:
     """The arguments as a client makes them that sends a null for everything else in the schema."""
-    return dict.fromkeys(schema_of_tool(BY_TOOL[tool])["properties"]) | given
+    return dict.fromkeys(input_schema(BY_TOOL[tool], tool=True)["properties"]) | given
 
 
 def test_a_client_that_fills_in_nulls_creates_claims_edits_and_completes_over_mcp(mcp: OverMcp) -> None:

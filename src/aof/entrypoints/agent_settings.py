@@ -72,7 +72,7 @@ def _command(place: connect.Workplace) -> tuple[str, ...]:
     """How an agent starts AOF: by its name where that is found."""
     aof = ["aof"] if shutil.which("aof") else [sys.executable, "-m", "aof"]
     where = [] if place.root == os.path.join(place.project, ".aof") else ["--data-dir", place.root]
-    return (*aof, *where, "mcp")
+    return (*aof, *where, "mcp", "--tools", "worker")
 
 
 def _check_installed(kinds: tuple[Kind, ...], server: Server) -> None:

@@ -25,7 +25,9 @@ PRIORITIES = "choose one of low, normal, high, critical"
         ("create", {"title": "x", "priority": 3}, f"'priority' cannot be 3; {PRIORITIES}"),
         ("create", {"title": 5}, "'title' must be a text, not 5"),
         ("create", {"title": None}, "'title' must be a text, not null"),
-        ("create", {"title": "x", "tags": "abc"}, "'tags' must be a list, not 'abc'"),
+        ("create", {"title": "x", "tags": "a, b"}, "'tags' must be a list, not 'a, b'"),
+        ("create", {"title": "x", "tags": '["a"]'}, "'tags' must be a list, not '[\"a\"]'"),
+        ("create", {"title": "x", "tags": ""}, "'tags' must be a list, not ''"),
         ("create", {"title": "x", "tags": ["a", 1]}, "'tags[1]' must be a text, not 1"),
         ("create", {"title": "x", "metadata": [1]}, "'metadata' must be an object, not a list"),
         ("create", {"title": "x", "review": "maybe"}, "'review' must be true or false, not 'maybe'"),
@@ -111,12 +113,32 @@ def test_the_hint_goes_on_from_what_was_said() -> None:
 def test_the_hint_for_a_wrong_value_has_a_place_for_the_right_one() -> None:
     for operation, given, shown in (
         ("edit", {"taskId": "001", "priority": "highest"}, {"task_id": "001", "priority": "…"}),
-        ("create", {"title": "x", "tags": "one"}, {"title": "…", "tags": ["…"]}),
+        ("create", {"title": "x", "tags": "one,two"}, {"title": "…", "tags": ["…"]}),
     ):
         with pytest.raises(InvalidInput) as refused:
             parameters(BY_NAME[operation], given)
         assert refused.value.call is not None
         assert refused.value.call.arguments == shown
+
+
+@pytest.mark.parametrize(
+    ("operation", "given", "name", "meant"),
+    [
+        ("handoff_new", {"type": "delegation", "taskId": "1", "reason": "x", "to": "bob"}, "to", ["bob"]),
+        ("create", {"title": "x", "dependsOn": "001"}, "depends_on", ["001"]),
+        ("complete", {"taskId": "1", "blockers": "no tests, as before"}, "blockers", ["no tests, as before"]),
+        ("create", {"title": "x", "acceptance": "12 tests pass"}, "acceptance", ["12 tests pass"]),
+        ("edit", {"taskId": "1", "clear": "owner"}, "clear", ["owner"]),
+        ("mail_send", {"to": "bob", "subject": "x"}, "to", "bob"),
+    ],
+)
+def test_a_single_text_stands_for_a_list_of_one(operation: str, given: Any, name: str, meant: Any) -> None:
+    assert getattr(parameters(BY_NAME[operation], given), name) == meant
+
+
+def test_a_single_text_stands_for_a_list_of_one_inside_an_object_too() -> None:
+    routing = parameters(BY_NAME["edit"], {"taskId": "1", "routing": {"tags": "api"}}).given()["routing"]
+    assert routing.tags == ["api"]
 
 
 def test_an_unknown_field_within_a_parameter_is_not_taken_for_a_parameter_of_the_same_name() -> None:

@@ -113,8 +113,9 @@ class _Plan:
         if entry is not None and not is_untouched(entry, settings.form):
             return
         command = server.command
-        if path.startswith("~/") and "--data-dir" not in command:
-            command = (*command[:-1], "--data-dir", self._place.root, *command[-1:])
+        if command and path.startswith("~/") and "--data-dir" not in command:
+            verb = command.index("mcp")
+            command = (*command[:verb], "--data-dir", self._place.root, *command[verb:])
         actors = {kind.name, *_actors(path, entry), *self._overruled(path)}
         new = settings.form.entry(name, Server(command, server.url), _environment(path, actors))
         new = with_token_of(new, entry) if settings.form.gap else new
@@ -177,7 +178,7 @@ class _Plan:
         return False
 
     def _add_hook(self, path: str, kind: Kind, server: Server) -> None:
-        words = [*server.command[:-1], "prime", "--agent", kind.name]
+        words = [*server.command[: server.command.index("mcp")], "prime", "--agent", kind.name]
         self._drafts.put(path, hooks.with_hook(self._drafts.text(path), shlex.join(words)))
 
     def _remove_hook(self, path: str) -> None:

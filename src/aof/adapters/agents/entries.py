@@ -16,6 +16,7 @@ BY_CLIENT = "AOF_ACTOR_BY_CLIENT"
 TOKEN = "AOF_TOKEN"  # noqa: S105 - the name of the variable
 GAP = "<token>"
 _DESCRIPTION = "Tasks of this project's agents"
+_STARTED = ["mcp", "--tools", "worker"]  # how our commands end; those of earlier versions end with `mcp`
 _SECONDS = 300  # that goose waits for an answer
 Entry = dict[str, Any]
 
@@ -66,7 +67,9 @@ def _at(key: str, variable: str, **more: str) -> Callable[[str, str], Entry]:
 
 def _in_workspace(name: str, command: tuple[str, ...], environment: dict[str, str]) -> Entry:
     """Cursor does not promise where it starts a server, but it puts in the project's folder."""
-    placed = command if "--data-dir" in command else (*command[:-1], "--data-dir", "${workspaceFolder}/.aof", "mcp")
+    verb = command.index("mcp")
+    where = () if "--data-dir" in command else ("--data-dir", "${workspaceFolder}/.aof")
+    placed = (*command[:verb], *where, *command[verb:])
     return {"type": "stdio", **_plain(name, placed, environment)}
 
 
@@ -159,4 +162,4 @@ def is_untouched(entry: object, form: Form) -> bool:
         return False
     words = words_of(entry)
     likely = form.entry("aof", Server(tuple(words) or ("aof", "mcp"), None if words else "-"), {})
-    return entry.keys() <= likely.keys() and (not words or words[-1] == "mcp")
+    return entry.keys() <= likely.keys() and (not words or words[-1] == "mcp" or words[-3:] == _STARTED)

@@ -30,23 +30,27 @@ from mcp_types import (
     SetLevelRequestParams,
 )
 
-from aof.adapters.mcp.features import completion, prompts, reports, resources, task_extension
+from aof.adapters.mcp.features import completion, prompts, reports, resources, task_extension, tool_help
 from aof.adapters.mcp.features.subscriptions import Changes
 from aof.adapters.mcp.sessions import Hub, Session, session_of
 from aof.adapters.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
 from aof.app.faults import record
 from aof.app.operations.catalogue import BY_TOOL
 from aof.app.operations.error_payload import HintReader, reader_of
-from aof.core.errors.base import AofError
-from aof.core.validation.findings import suggestion
+from aof.core.errors.base import AofError, InvalidInput
 
 _Context = ServerRequestContext[Any, Any]
 _Params = TypeVar("_Params")
 _Answer = TypeVar("_Answer")
 _NAME = 80  # characters of a tool's name that are repeated
 _INSTRUCTIONS = (
-    "A shared fabric of tasks. Claim a task before you work on it, complete it with a summary, block it with a reason. "
-    "Errors name the call that works."
+    "AOF holds the tasks that agents share. Claim a task before you work on it (aof_task_claim; without taskId the "
+    "next one): a session that has not claimed a task cannot complete it. Read it with aof_task_show, note what you do "
+    "with aof_task_update, and finish with aof_task_complete and a summary. As a reviewer in a workflow, complete with "
+    "outcome needs_review and blockers to send the work back. Completing a task whose status is review approves it. "
+    "If you cannot go on, call aof_task_block with a reason. taskId may be the end of an ID, such as 001. "
+    "A refused call says which call works. aof_help finds tools for everything else, such as questions, mail and "
+    "delegation."
 )
 
 
@@ -69,7 +73,7 @@ def make_server(hub: Hub, alone: Session | None = None, version: str = "") -> Se
 
     async def list_tools(ctx: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         caller = alone.caller if alone is not None else hub.caller_of(ctx.request)
-        return ListToolsResult(tools=tools(hub.tiers_of(caller)))
+        return ListToolsResult(tools=[*tools(hub.tiers_of(caller)), tool_help.TOOL])
 
     async def list_resources(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListResourcesResult:
         return ListResourcesResult(resources=resources.resources())
@@ -138,16 +142,27 @@ def _no_header_repeats_an_argument(_tool: str) -> None:
     """Spares every call the search for arguments that a header must repeat: no tool of ours declares one."""
 
 
+def _explained(name: str, given: dict[str, Any], reader: HintReader) -> HandlerResult:
+    """What needs no work: help, and what to call instead of a tool that there is not."""
+    if name != tool_help.TOOL.name:
+        hint = tool_help.instead(name, given, reader)
+        raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:_NAME]}; {hint}", {"hint": hint})
+    try:
+        return tool_help.answer(given, reader)
+    except InvalidInput as error:
+        return refused(error, reader)
+
+
 def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
     """Tools, and the extension under which one of them may answer with a handle."""
 
     async def call_tool(ctx: _Context, params: CallToolRequestParams) -> HandlerResult:
         operation = BY_TOOL.get(params.name)  # also one that is not listed: tiers save words, they guard nothing
-        if operation is None:
-            hint = suggestion(params.name[:_NAME], BY_TOOL, "tools/list names them")
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:_NAME]}; {hint}", {"hint": hint})
-        reader = HintReader(tiers=hub.tiers)
         given = dict(params.arguments or {})
+        if operation is None:
+            caller, _ = session_of(hub, ctx, alone)
+            return _explained(params.name, given, reader_of(caller, hub.tiers_of(caller)))
+        reader = HintReader(tiers=hub.tiers)
         wait = given.pop(WAIT, None) if can_wait(operation) else None
         try:
             caller, session = session_of(hub, ctx, alone)

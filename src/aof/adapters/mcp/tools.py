@@ -20,14 +20,20 @@ from aof.app.operations.call import Caller, parameters, perform, warning
 from aof.app.operations.catalogue import Operation, Params, listed_in
 from aof.app.operations.error_payload import HintReader, Told, told
 from aof.app.operations.rows.org import SentMessages
-from aof.app.operations.schemas import input_schema, output_schema
+from aof.app.operations.schemas import input_schema
 from aof.core.errors.base import AofError, InvalidInput
 
 SECRETS = "aof/runSecrets"
 WARNING = "aof/warning"
 _HIDDEN = "secret"  # the field of a result that no model may read
 WAIT = "wait"
-_WAITING = {"description": "answer with a task handle", "type": "boolean"}
+# What differs from the defaults of the protocol, by which a tool may destroy things.
+_ANNOTATIONS = {
+    "read": ToolAnnotations(read_only_hint=True),
+    "append": ToolAnnotations(destructive_hint=False),
+    "write": ToolAnnotations(destructive_hint=False),
+    "destructive": None,
+}
 
 
 def parted(result: Any) -> tuple[Any, list[str]]:
@@ -41,23 +47,9 @@ def parted(result: Any) -> tuple[Any, list[str]]:
     return msgspec.structs.replace(result, secret=msgspec.UNSET), [secret]
 
 
-def without_secret(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of such a result."""
-    properties = schema.get("properties", {})
-    return schema | {"properties": {name: one for name, one in properties.items() if name != _HIDDEN}}
-
-
 def tools(tiers: tuple[str, ...]) -> list[Tool]:
-    """The tools of some tiers."""
+    """The tools of some tiers. What they answer is not described: it would cost a model more than all the rest."""
     return [_tool(operation) for operation in listed_in(tiers)]
-
-
-def schema_of_tool(operation: Operation) -> dict[str, Any]:
-    """What a tool takes."""
-    schema = input_schema(operation, tool=True)
-    if can_wait(operation):
-        schema["properties"] = schema["properties"] | {WAIT: _WAITING}
-    return schema
 
 
 def can_wait(operation: Operation) -> bool:
@@ -76,13 +68,8 @@ def _tool(operation: Operation) -> Tool:
     return Tool(
         name=operation.tool,
         description=operation.help,
-        input_schema=schema_of_tool(operation),
-        output_schema=without_secret(output_schema(operation)),
-        annotations=ToolAnnotations(
-            read_only_hint=operation.effect == "read",
-            destructive_hint=operation.effect == "destructive",
-            open_world_hint=False,
-        ),
+        input_schema=input_schema(operation, tool=True),
+        annotations=_ANNOTATIONS[operation.effect],
     )
 
 

@@ -6,7 +6,7 @@ Must not know any operation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from types import FunctionType, UnionType
 
@@ -97,16 +97,13 @@ def _check(name: str, value: Any, kind: Any) -> None:
         raise InvalidInput(wrong.sentence, f"give another value for '{name}'", parameter=name) from None
 
 
-def invalid(
-    said: str, kind: type[msgspec.Struct], given: object, call: Call | None = None, *, known: Sequence[str] = ()
-) -> InvalidInput:
+def invalid(said: str, kind: type[msgspec.Struct], given: object, call: Call | None = None) -> InvalidInput:
     """The refusal of values that do not fit a struct: which one it is, and what it could be."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     wrong = messages.complaint(said, given, kind)
     field = fields.get(wrong.field)
     if wrong.unknown:
-        there = known or tuple(fields)
-        hint = findings.suggestion(wrong.field, there, f"the parameters are: {', '.join(there)}")
+        hint = findings.suggestion(wrong.field, fields, f"the parameters are: {', '.join(fields)}")
     elif field is not None and isinstance(field.default, str):
         hint = f"without '{wrong.field}' it is '{field.default}'"
     else:

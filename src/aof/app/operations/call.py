@@ -5,9 +5,12 @@ The same for every surface that takes calls from strangers. Must not know which 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, get_args
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 import msgspec
 
@@ -17,7 +20,6 @@ from aof.app.commands.identity import Identity
 from aof.app.fabric import Fabric
 from aof.app.operations.arguments import invalid
 from aof.app.operations.catalogue import SCOPES, Operation, Params, Scope
-from aof.app.operations.schemas import shown_fields, shown_names
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.org import ActorMismatch, NotAllowed
 from aof.core.errors.storage import one_of_several
@@ -56,12 +58,12 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 def parameters(operation: Operation, given: object, *, tool: bool = False, strict: bool = True) -> Params:
-    """The parameters of a call, checked against the catalogue; as a tool only those that it shows are known.
+    """The parameters of a call, checked against the catalogue; as a tool it may need more of them.
 
-    A null for what may be left out counts as left out.
+    A null for what may be left out counts as left out, and a single text for a list of texts as a list of one.
     """
     if isinstance(given, dict):
-        given = _without_nulls(given, operation.parameters)
+        given = _as_meant(given, operation.parameters)
         if tool:
             given = dict(operation.tool_defaults) | given
     try:
@@ -73,29 +75,63 @@ def parameters(operation: Operation, given: object, *, tool: bool = False, stric
     return params
 
 
-def _without_nulls(given: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """What was given, without each null for what may be left out: some clients fill in all that they know of."""
-    if not any(value is None or isinstance(value, dict) for value in given.values()):
-        return given
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+class _Field(NamedTuple):
+    """What a parameter allows beside values of its type: to be null, to be one text of a list, to hold others."""
+
+    nullable: bool
+    texts: bool
+    inner: type[msgspec.Struct] | None
+
+
+_SEVERAL: Final = re.compile(r"\s*(\[.*|\S+(\s*,\s*\S+)+\s*)?", re.DOTALL)  # or none at all
+
+
+def _as_meant(given: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """What was given, without each null for what may be left out, and with lists where one text stands for a list.
+
+    Some clients fill in all that they know of. Words between commas may be one text or several, so they stay as they
+    are, and are refused.
+    """
+    fields = _fields(kind)
     kept = {}
     for name, value in given.items():
         field = fields.get(name)
-        if value is None and field is not None and not field.required:
-            continue
-        inner = _struct_in(field.type) if field is not None and isinstance(value, dict) else None
-        kept[name] = value if inner is None else _without_nulls(value, inner)
+        if field is not None:
+            if value is None and field.nullable:
+                continue
+            if field.texts and isinstance(value, str) and not _SEVERAL.fullmatch(value):
+                value = [value]  # noqa: PLW2901 - the value that is meant
+            elif field.inner is not None and isinstance(value, dict):
+                value = _as_meant(value, field.inner)  # noqa: PLW2901 - as above
+        kept[name] = value
     return kept
 
 
-def _struct_in(kind: Any) -> type[msgspec.Struct] | None:
-    kinds = get_args(kind) or (kind,)
-    return next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
+@cache
+def _fields(kind: type[msgspec.Struct]) -> dict[str, _Field]:
+    """The fields of a struct that allow anything of that kind, by their names on the wire."""
+    found = {}
+    for field in msgspec.structs.fields(kind):
+        kinds = [_bare(one) for one in _parts(field.type)]
+        items = [get_args(one) for one in kinds if get_origin(one) in (list, tuple)]
+        held = [_bare(part) for one in items if one for part in _parts(_bare(one[0]))]
+        texts = str not in kinds and any(one is str or get_origin(one) is Literal for one in held)
+        inner = next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
+        found[field.encode_name] = _Field(not field.required, texts, inner)
+    return found
+
+
+def _parts(kind: Any) -> tuple[Any, ...]:
+    """The types of a union; else the type itself."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _bare(kind: Any) -> Any:
+    """A type without what is said about it."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 def _check_tool(operation: Operation, given: dict[str, Any]) -> None:
-    if unknown := sorted(given.keys() - shown_names(operation)):
-        raise _wrong(operation, f"Object contains unknown field `{unknown[0]}`", given, tool=True)
     for name in operation.tool_requires:
         if name not in given:
             raise _wrong(operation, f"Object missing required field `{name}`", given, tool=True)
@@ -107,13 +143,11 @@ def _wrong(operation: Operation, said: str, given: object, *, tool: bool) -> Inv
     """Names the parameter, what was expected of it, and a call that has everything it needs."""
     fields = msgspec.structs.fields(operation.parameters)
     needed = [field.name for field in fields if field.required]
-    known: list[str] = []
     if tool:
         needed += operation.tool_requires
-        known = [field.encode_name for field in shown_fields(operation)]
     example: dict[str, Any] = dict.fromkeys(needed, "…")
     call = Call(operation.name, example) if needed else None
-    wrong = invalid(said, operation.parameters, given, call, known=known)
+    wrong = invalid(said, operation.parameters, given, call)
     if "task_id" in example and wrong.details.get("parameter") != "taskId" and isinstance(given, dict):
         named = given.get("taskId")
         example["task_id"] = named if isinstance(named, str) and len(named) <= limits.ITEM else "…"

@@ -49,7 +49,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}
-TIERS: Final[tuple[Tier, ...]] = ("core", "handoff", "mail", "all")
+TIERS: Final[tuple[Tier, ...]] = ("core", "worker", "handoff", "mail", "all")
 
 
 def tiers_of(names: str | None) -> tuple[str, ...]:
@@ -64,4 +64,5 @@ def listed_in(tiers: tuple[str, ...]) -> tuple[Operation, ...]:
     """The operations that a client of these tiers is told about; the core is always among them."""
     if "all" in tiers:
         return OPERATIONS
-    return tuple(operation for operation in OPERATIONS if operation.tier in ("core", *tiers))
+    works = "worker" in tiers
+    return tuple(one for one in OPERATIONS if one.tier in ("core", *tiers) or (works and one.worker))

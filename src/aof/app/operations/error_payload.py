@@ -1,7 +1,7 @@
 """How an error and the call in its hint look in JSON. Each surface adds only how it spells a call.
 
 A hint names only what its reader can call. Where the reader is not told of the operation, another one may stand in for
-it; else the hint says in words what it takes. Must not know any surface.
+it; else the hint says in words what it takes, or who explains it. Must not know any surface.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class HintReader(msgspec.Struct, frozen=True, kw_only=True):
 
 
 EVERYTHING: Final = HintReader()
+HELP: Final = "aof_help"  # the tool that explains all others, to readers who are told of a few
 
 
 def reader_of(caller: Caller, tiers: tuple[str, ...] = ("all",)) -> HintReader:
@@ -93,9 +94,7 @@ def _way(hint: str, meant: Call | None, spell: Spell, reader: HintReader) -> str
         return f"{hint}; that is for {another[:80]} to do"
     if not reader.may(operation):
         return f"{hint}; that takes a token with the scope {operation.scope}"
-    if operation.effect == "read":
-        return f"{hint}; the tools {operation.tier!r} would show more, and are not listed here"
-    return f"{hint}; that takes the tools {operation.tier!r}, which are not listed here"
+    return f'{hint}; {HELP}({{"topic":"{operation.tool}"}}) shows how'
 
 
 def offered(call: Call, reader: HintReader) -> Call | None:

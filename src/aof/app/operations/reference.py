@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from aof.app.operations.catalogue import OPERATIONS, Operation
-from aof.app.operations.schemas import input_schema, output_schema, shown_names
+from aof.app.operations.schemas import input_schema, output_schema, shown_fields
 
 _HEAD = """# Operations
 
@@ -39,10 +39,11 @@ def reference() -> str:
 def _one(operation: Operation) -> list[str]:
     method = "GET" if operation.effect == "read" else "POST"
     schema = input_schema(operation)
-    shown = shown_names(operation)
+    shown = {field.encode_name for field in shown_fields(operation)}
     needed = {*schema.get("required", ()), *operation.tool_requires}
     answer = ", ".join(f"`{name}`" for name in output_schema(operation).get("properties", {})) or "the whole object"
-    spelled = f"`{operation.tool}` (tools: {operation.tier}) · `aof {operation.verb}`"
+    tools = f"worker, {operation.tier}" if operation.worker else operation.tier
+    spelled = f"`{operation.tool}` (tools: {tools}) · `aof {operation.verb}`"
     lines = [
         f"## {operation.name}\n",
         f"{operation.help}\n",
@@ -55,7 +56,7 @@ def _one(operation: Operation) -> list[str]:
         if name in needed:
             marks.append("required" if name in schema.get("required", ()) else "required by the tool")
         if name not in shown:
-            marks.append("not of the tool")
+            marks.append("not listed by the tool")
         if "default" in kind:
             marks.append(f"default `{kind['default']}`")
         text = f"; {kind['description']}" if "description" in kind else ""

@@ -1,29 +1,70 @@
 """JSON schemas of parameters and results, in the short form that agents pay for by the word.
 
 References are written out, what only repeats a name is left out, and the rest is in the subset that all clients take.
-Must not know any surface.
+Closed sets are in the order of their declaration. Must not know any surface.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec.structs import FieldInfo
 
-from aof.app.operations.catalogue import Operation
+from aof.app.operations.catalogue import OPERATIONS, Operation
 from aof.app.operations.schema_subset import filled, plain
 
 _REF = "{name}"
-SELF_EXPLAINING = ("actor", "expectRev", "metadata", "parentId", "role", "tags", "team", "title")
+SELF_EXPLAINING = frozenset({
+    "actor", "blockerId", "body", "description", "expectRev", "handoffId", "limit", "messageId", "metadata", "parentId",
+    "priority", "reason", "role", "tags", "taskId", "team", "title",
+})  # fmt: skip
+RARE = ("key", "expect_rev")  # parameters that a tool takes, and shows only where its row says so
+_NOT_FOR_MODELS = ("minItems", "minLength", "minimum")  # a refusal says it to the few who need it
 
 
 @cache
 def _full(kind: Any) -> dict[str, Any]:
     (schema,), parts = msgspec.json.schema_components([kind], ref_template=_REF)
-    written: dict[str, Any] = plain(_written_out(schema, parts))
+    written: dict[str, Any] = plain(_written_out(in_order(schema), in_order(parts)))
     return written
+
+
+def in_order(schema: Any) -> Any:
+    """The same schema with each closed set in the order in which it is declared, not in that of the alphabet."""
+    if isinstance(schema, list | tuple):
+        return [in_order(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    orders = _orders()
+    return {
+        key: orders.get(frozenset(value), value) if key == "enum" and isinstance(value, list) else in_order(value)
+        for key, value in schema.items()
+    }
+
+
+@cache
+def _orders() -> dict[frozenset[Any], list[Any]]:
+    kinds = [kind for operation in OPERATIONS for kind in (operation.parameters, operation.result)]
+    found: dict[frozenset[Any], list[Any]] = {}
+    for values in _closed_sets(kinds, set()):
+        found.setdefault(frozenset(values), values)
+    return found
+
+
+def _closed_sets(kinds: Any, seen: set[type]) -> Iterator[list[Any]]:
+    """The values of each set of words that these types mention; words of one union are one set."""
+    if words := [value for kind in kinds if get_origin(kind) is Literal for value in get_args(kind)]:
+        yield words
+    for kind in kinds:
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind not in seen:
+            seen.add(kind)
+            for field in msgspec.structs.fields(kind):
+                yield from _closed_sets((field.type,), seen)
+        elif get_origin(kind) is not Literal:
+            yield from _closed_sets(get_args(kind), seen)
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
@@ -50,38 +91,69 @@ def _written_out(schema: Any, parts: dict[str, Any]) -> Any:
     }
 
 
-def input_schema(operation: Operation, *, tool: bool = False) -> dict[str, Any]:
-    """What the operation takes, over the wire or as a tool."""
+def input_schema(operation: Operation, *, tool: bool = False, whole: bool = False) -> dict[str, Any]:
+    """What the operation takes, over the wire or as a tool; of a tool what it shows, or the `whole`."""
     schema = schema_of(operation.parameters)
     properties = schema["properties"]
     required = list(schema.get("required", ()))
     if tool:
-        shown = [field.encode_name for field in shown_fields(operation)]
+        fields = shown_fields(operation) if not whole else msgspec.structs.fields(operation.parameters)
+        shown = [field.encode_name for field in fields]
         required = [name for name in shown if name in (*required, *operation.tool_requires)]
         properties = {name: _in_short(name, properties[name]) for name in shown}
         for name, value in operation.tool_defaults:
             properties[name] = properties[name] | {"default": value}
+        return {"type": "object", "properties": properties} | ({"required": required} if required else {})
     schema["properties"] = {name: filled(name, one) if name in required else one for name, one in properties.items()}
     return schema | ({"required": required} if required else {})
 
 
 def _in_short(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter whose name says enough is not described in each tool: every word there costs every agent."""
-    return {key: one for key, one in schema.items() if key != "description"} if name in SELF_EXPLAINING else schema
+    """A parameter with as few words as a model needs: every word costs every agent.
+
+    A name that says enough is not described, and limits are left to refusals. What else an object may hold is not
+    said either: a tool takes more parameters than it shows, and clients would refuse them.
+    """
+    kept = {key: one for key, one in schema.items() if key not in _NOT_FOR_MODELS}
+    if name in SELF_EXPLAINING:
+        kept.pop("description", None)
+    if kept.get("additionalProperties") is False:
+        del kept["additionalProperties"]
+    if "properties" in kept:
+        kept["properties"] = {key: _in_short(key, one) for key, one in kept["properties"].items()}
+    return kept
 
 
 @cache
 def shown_fields(operation: Operation) -> tuple[FieldInfo, ...]:
-    """The parameters that a tool has, in the order in which they are shown. Working them out costs a commit's time."""
+    """The parameters that a tool shows, in this order; it takes the others as well.
+
+    Who holds the run acts as its agent, so a worker's tools show no `agent` beside `run`.
+    """
     fields = {field.name: field for field in msgspec.structs.fields(operation.parameters)}
-    names = operation.tool_shows or (*(name for name in fields if name != "actor"), "actor")
+    hidden = {*RARE, "actor"} | ({"agent"} if operation.runs else set())
+    names = operation.tool_shows or (*(name for name in fields if name not in hidden), "actor")
     return tuple(fields[name] for name in names)
 
 
-@cache
-def shown_names(operation: Operation) -> frozenset[str]:
-    """What those parameters are called on the wire."""
-    return frozenset(field.encode_name for field in shown_fields(operation))
+def example(operation: Operation) -> dict[str, Any]:
+    """Arguments of a call that works once its placeholders are filled in."""
+    return needed(operation) | dict(operation.example)
+
+
+def needed(operation: Operation) -> dict[str, Any]:
+    """The arguments that a call as a tool must have, with placeholders."""
+    required = input_schema(operation, tool=True).get("required", ())
+    fields = {field.encode_name: field.name for field in msgspec.structs.fields(operation.parameters)}
+    properties = schema_of(operation.parameters)["properties"]
+    return {fields[name]: _sample(name, properties[name]) for name in required}
+
+
+def _sample(name: str, schema: dict[str, Any]) -> Any:
+    if "enum" in schema:
+        return schema["enum"][0]
+    kinds: dict[str, Any] = {"array": ["…"], "object": {}, "integer": 1, "number": 1, "boolean": True}
+    return kinds.get(schema.get("type", ""), "001" if name in ("taskId", "blockerId") else "…")
 
 
 def output_schema(operation: Operation) -> dict[str, Any]:

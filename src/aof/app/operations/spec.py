@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 Effect = Literal["read", "append", "write", "destructive"]
-Tier = Literal["core", "handoff", "mail", "all"]
+Tier = Literal["core", "worker", "handoff", "mail", "all"]
 Scope = Literal["read", "work", "lead", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "work", "lead", "admin")  # each may do what those before it may
 _SCOPE_OF: dict[Effect, Scope] = {"read": "read", "append": "work", "write": "work", "destructive": "lead"}
@@ -157,8 +157,10 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     `name` is the fabric's method unless `ask` says how to call it. `answer` makes the schema of the result where its
     type says little; it is too long for tools. `acts` names the parameter that says who acts.
-    As a tool it shows the parameters in `tool_shows` (all, when empty) and needs those in `tool_requires` as well;
-    `tool_defaults` are the values of those that a model leaves out, where they differ from everybody else's.
+    As a tool it takes every parameter, shows those in `tool_shows` (when empty, all that are not rare) and needs those
+    in `tool_requires` as well; `tool_defaults` are the values of those that a model leaves out, where they differ from
+    everybody else's. `example` has values for a call that shows more than what is required. With `worker`, the tools of
+    a worker include it, too.
     `needs` is the scope that a token must have to call it, where the effect alone does not tell; `needs_more` says so
     of single values of a parameter. `verb` is the words that call it on the command line, `cli` what else is said of
     them there. `stand_in` is for hints. `about_caller`: a read that has to know what its caller has proven.
@@ -173,10 +175,12 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     verb: str
     cli: Cli | None = None
     tier: Tier = "all"
+    worker: bool = False
     acts: str | None = None
     tool_shows: tuple[str, ...] = ()
     tool_requires: tuple[str, ...] = ()
     tool_defaults: tuple[tuple[str, object], ...] = ()
+    example: tuple[tuple[str, object], ...] = ()
     ask: Callable[..., Any] | None = None
     answer: Callable[[], dict[str, Any]] | None = None
     needs: Scope | None = None

@@ -47,7 +47,7 @@ def test_what_init_writes_for_named_agents_is_complete_and_can_be_taken_away(aof
     assert {one["action"] for one in written["agents"]} == {"change", "create"}
 
     settings = tomllib.loads((tmp_path / ".codex/config.toml").read_text())
-    assert settings["mcp_servers"]["aof"]["args"][-1] == "mcp"
+    assert settings["mcp_servers"]["aof"]["args"][-3:] == ["mcp", "--tools", "worker"]
     assert (settings["model"], settings["mcp_servers"]["github"]) == ("o9", {"command": "gh"})
     cursor = json.loads((tmp_path / ".cursor/mcp.json").read_text())
     assert (cursor["x"], cursor["mcpServers"]["aof"]["env"]) == (1, {"AOF_ACTOR": "cursor"})
@@ -70,7 +70,7 @@ def test_files_that_init_made_are_gone_after_remove(aof: Aof, tmp_path: Path) ->
         (".claude/settings.json", "create"),
     }  # fmt: skip
     server = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["aof"]
-    assert server["args"][-1] == "mcp"
+    assert server["args"][-3:] == ["mcp", "--tools", "worker"]
     aof("init", "--remove", "--agent", "claude", "--agent", "codex")
     assert {path.name for path in tmp_path.iterdir()} == {".aof"}
 

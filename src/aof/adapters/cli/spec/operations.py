@@ -1161,7 +1161,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--task", "task that is handed over", metavar="ID", actions=("new", "list")),
             Option("--reason", "why (it is recorded)", metavar="T", actions=("new", "accept", "reject", "defer", "reroute", "withdraw", "resend")),
             Option("--from", "sender", metavar="A", target="from_agent", actions=("new", "list")),
-            Option("--to", "receiver; several, with commas, for a broadcast; may be repeated", metavar="B", kind="many", actions=("new", "return", "escalate", "reroute", "list")),
+            Option("--to", "receiver; several for a broadcast; may be repeated (with commas)", metavar="B", kind="many", actions=("new", "return", "escalate", "reroute", "list")),
             Option("--rationale", "why this decision was made; an escalation needs it", metavar="R", actions=("new", "escalate")),
             Option("--risk", "how risky the work is: low, medium or high", metavar="R", actions=("new",)),
             Option("--timeout", "how long to wait for the result, as 30m; a number counts seconds; default of a delegation: handoff.defaultTimeout in aof.toml", metavar="S", actions=("new",)),

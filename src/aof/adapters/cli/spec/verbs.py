@@ -41,7 +41,9 @@ OWN: tuple[Verb, ...] = (
         section="serve",
         order=20,
         options=(
-            Option("--tools", "which tools to list: core, handoff, mail, all; separated by commas", metavar="T"),
+            Option(
+                "--tools", "which tools to list: core, worker, handoff, mail, all; separated by commas", metavar="T"
+            ),
             Option("--keep", "let claims outlive the session: for clients that start a server for each call"),
         ),
         example="aof mcp --tools core,handoff",
@@ -98,7 +100,7 @@ OWN: tuple[Verb, ...] = (
             Option("--insecure", "serve other machines without TLS: tokens cross the network as plain text"),
             Option(
                 "--tools",
-                "which tools MCP lists: core (the default), handoff, mail, all; a token may name its own",
+                "which tools MCP lists: core (the default), worker, handoff, mail, all; a token may name its own",
                 metavar="T",
             ),
         ),

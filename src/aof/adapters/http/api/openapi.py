@@ -16,7 +16,7 @@ from aof.adapters.http.api.responses import PREFIX, ErrorBody, method_of
 from aof.adapters.http.guard import RUN_SECRET
 from aof.app.operations.catalogue import OPERATIONS, Operation
 from aof.app.operations.schema_subset import filled, plain
-from aof.app.operations.schemas import input_schema
+from aof.app.operations.schemas import in_order, input_schema
 from aof.core.model.events import Event
 
 _REF = "#/components/schemas/{name}"
@@ -46,7 +46,7 @@ def document(version: str, mounted: Sequence[dict[str, Any]] = ()) -> dict[str, 
     """The whole document; `mounted` are the paths of other protocols that are served beside the operations."""
     bodies = [one.parameters for one in OPERATIONS if one.effect != "read"]
     kinds = dict.fromkeys([*bodies, *(one.result for one in OPERATIONS if one.answer is None), ErrorBody, Event])
-    schemas, parts = msgspec.json.schema_components(list(kinds), ref_template=_REF)
+    schemas, parts = in_order(msgspec.json.schema_components(list(kinds), ref_template=_REF))
     of = {kind: plain(one, opened=True) for kind, one in zip(kinds, schemas, strict=True)}
     components = {name: plain(_told(one), defaults=False, opened=True) for name, one in parts.items()}
     taken = {kind.__name__ for kind in bodies}

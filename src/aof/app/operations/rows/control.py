@@ -102,7 +102,9 @@ ROWS: tuple[Operation, ...] = (
             order=25,
             example='aof comment 001 "The staging key is in the vault now"',
         ),
+        tier="worker",
         acts="agent",
+        tool_shows=("task_id", "text", "actor"),
     ),
     Operation(
         name="cancel",
@@ -147,7 +149,7 @@ ROWS: tuple[Operation, ...] = (
         verb="block",
         cli=Cli(section="plan", order=70, example='aof block 001 --reason "waiting for credentials"'),
         tier="core",
-        tool_shows=("task_id", "reason", "expect_rev", "actor"),
+        tool_shows=("task_id", "reason", "actor"),
     ),
     Operation(
         name="unblock",

@@ -38,7 +38,9 @@ class HandoffNewParams(Params, frozen=True, kw_only=True):
     task_id: Annotated[str, param("task that is handed over", Spelling(option="--task", metavar="ID", target="task"))]
     reason: Reason
     from_agent: Annotated[str, param("sender", Spelling(option="--from", metavar="A"))] | UnsetType = UNSET
-    to: Annotated[list[str], param("receiver; several, with commas, for a broadcast", Spelling(metavar="B"))] = []  # noqa: RUF012 - a struct copies it
+    to: Annotated[
+        list[str], param("receiver; several for a broadcast", Spelling(metavar="B", note="(with commas)"))
+    ] = []  # noqa: RUF012 - a struct copies it
     rationale: Annotated[str, param("why this decision was made; an escalation needs it")] | UnsetType = UNSET
     risk: Annotated[Risk, param("how risky the work is")] | UnsetType = UNSET
     timeout: (
@@ -261,6 +263,9 @@ def _row(
     acts: str | None = "agent",
     ask: Any = None,
     extra: tuple[Extra, ...] = (),
+    worker: bool = False,
+    shows: tuple[str, ...] = (),
+    sample: tuple[tuple[str, object], ...] = (),
 ) -> Operation:
     return Operation(
         name=name,
@@ -272,7 +277,10 @@ def _row(
         verb=name.replace("_", " ", 1),
         cli=_cli(example, *extra),
         tier="handoff",
+        worker=worker,
         acts=acts,
+        tool_shows=shows,
+        example=sample,
         ask=ask,
     )
 
@@ -286,6 +294,12 @@ ROWS: tuple[Operation, ...] = (
         result=StartedHandoff,
         acts="from_agent",
         extra=(_NO_WAIT,),
+        worker=True,
+        shows=(
+            *("type", "task_id", "to", "reason", "rationale", "timeout", "on_timeout", "aggregation", "wait"),
+            *("summary", "variables", "run", "actor"),
+        ),
+        sample=(("type", "delegation"), ("to", ("bob",)), ("reason", "needs a test"), ("timeout", "30m")),
     ),
     _row(
         "handoff_accept",
@@ -294,6 +308,8 @@ ROWS: tuple[Operation, ...] = (
         "aof handoff accept 3f2a --agent bob",
         result=dict[str, Any],
         ask=_accept,
+        worker=True,
+        shows=("handoff_id", "agent", "actor"),
     ),
     _row(
         "handoff_reject",
@@ -312,6 +328,9 @@ ROWS: tuple[Operation, ...] = (
         HandoffReturnParams,
         "Bring back the result of an accepted handoff.",
         "aof handoff return 3f2a --agent bob --status success --result '\"done\"'",
+        worker=True,
+        shows=("handoff_id", "status", "result", "artifacts_produced", "notes", "agent", "actor"),
+        sample=(("result", "12 tests pass"),),
     ),
     _row(
         "handoff_answer",
@@ -353,6 +372,7 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         acts=None,
         ask=_list,
+        worker=True,
     ),
     _row(
         "handoff_group",

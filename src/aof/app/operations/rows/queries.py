@@ -272,6 +272,7 @@ ROWS: tuple[Operation, ...] = (
             example="aof show 001",
         ),
         tier="core",
+        tool_shows=("task_id", "full", "actor"),
         tool_defaults=(("full", False),),
     ),
     Operation(
@@ -290,6 +291,8 @@ ROWS: tuple[Operation, ...] = (
             example="aof ready --agent swe-backend --limit 5",
             spelled=(("limit", Spelling(note="(default 50)")),),
         ),
+        tier="worker",
+        tool_shows=("agent", "tag", "limit", "explain", "actor"),
         ask=_ready,
     ),
     Operation(

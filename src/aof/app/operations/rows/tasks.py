@@ -193,19 +193,9 @@ ROWS: tuple[Operation, ...] = (
             example='aof create "Add refresh endpoint" --priority high --text "It returns a new token."',
         ),
         tier="core",
-        tool_shows=(
-            *_TARGET,
-            "acceptance",
-            "constraints",
-            "profile",
-            "workflow",
-            "due",
-            "review",
-            "template",
-            "key",
-            "actor",
-        ),
+        tool_shows=(*_TARGET, "workflow", "review", "actor"),
         tool_requires=("brief",),
+        example=(("priority", "high"),),
     ),
     Operation(
         name="claim",
@@ -224,6 +214,8 @@ ROWS: tuple[Operation, ...] = (
         ),
         tier="core",
         acts="agent",
+        tool_shows=("task_id", "wait", "hop", "keep", "agent", "actor"),
+        example=(("task_id", "001"),),
         ask=_claim,
     ),
     Operation(
@@ -244,18 +236,9 @@ ROWS: tuple[Operation, ...] = (
         tier="core",
         acts="agent",
         tool_shows=(
-            "task_id",
-            "summary",
-            "outcome",
-            "blockers",
-            "acceptance",
-            "tests",
-            "caller_role",
-            "allow_open_children",
-            "run",
-            "expect_rev",
-            "actor",
+            *("task_id", "summary", "outcome", "blockers", "caller_role", "allow_open_children", "run", "actor"),
         ),
+        example=(("summary", "12 tests passing"),),
     ),
     Operation(
         name="update",
@@ -275,8 +258,9 @@ ROWS: tuple[Operation, ...] = (
         acts="agent",
         tool_shows=(
             *("task_id", "note", "body", "status", "wait_for_children"),
-            *("reason", "run", "expect_rev", "actor"),
+            *("reason", "run", "actor"),
         ),
+        example=(("note", "tried the cache first"),),
         needs_more=(("status", "done", "lead"), ("status", "cancelled", "lead")),  # which approve and cancel
     ),
     Operation(
@@ -289,10 +273,8 @@ ROWS: tuple[Operation, ...] = (
         verb="edit",
         cli=Cli(section="plan", order=20, example="aof edit 001 --priority critical"),
         tier="core",
-        tool_shows=(
-            *("task_id", "title", "description", "priority", "routing", "metadata"),
-            *("due", "parent_id", "clear", "expect_rev", "actor"),
-        ),
+        tool_shows=(*("task_id", "title", "description", "priority", "routing", "metadata", "due", "actor"),),
+        example=(("priority", "critical"),),
         ask=_edit,
     ),
     Operation(
@@ -309,7 +291,10 @@ ROWS: tuple[Operation, ...] = (
             summary="report how far a run is",
             example='aof progress 001 "core logic done" --percent 60 --agent swe-backend',
         ),
+        tier="worker",
         acts="agent",
+        tool_shows=("task_id", "text", "percent", "note", "run", "actor"),
+        example=(("text", "core logic done"), ("percent", 60)),
     ),
     Operation(
         name="heartbeat",
@@ -337,6 +322,7 @@ ROWS: tuple[Operation, ...] = (
         tool="aof_task_release",
         verb="release",
         cli=Cli(section="work", order=60, aliases=("unclaim",), example="aof release 001 --agent swe-backend"),
+        tier="worker",
         acts="agent",
         stand_in=StandIn(
             operation="update", keeps=("task_id", "run", "reason", "wait_for_children"), adds=(("status", "ready"),)
@@ -368,5 +354,6 @@ ROWS: tuple[Operation, ...] = (
             example='aof fail 001 --code tests_failed --reason "3 of 20 failed" --agent swe-qa',
         ),
         acts="agent",
+        example=(("code", "tests_failed"), ("message", "3 of 20 failed")),
     ),
 )

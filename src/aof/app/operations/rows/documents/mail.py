@@ -163,6 +163,9 @@ ROWS: tuple[Operation, ...] = (
         verb="mail send",
         cli=_cli('aof mail send --from ada --to bob --subject "Which port?"'),
         tier="mail",
+        worker=True,
+        tool_shows=("to", "subject", "body", "type", "priority", "related", "payload", "actor"),
+        example=(("body", "The staging key has expired. Which one replaces it?"),),
         acts="from_agent",
     ),
     Operation(
@@ -175,6 +178,7 @@ ROWS: tuple[Operation, ...] = (
         verb="mail inbox",
         cli=_cli("aof mail inbox --agent bob"),
         tier="mail",
+        worker=True,
     ),
     Operation(
         name="mail_ack",
@@ -186,6 +190,8 @@ ROWS: tuple[Operation, ...] = (
         verb="mail ack",
         cli=_cli('aof mail ack MSG-20260221-001 --agent bob --reason "will do"'),
         tier="mail",
+        worker=True,
+        tool_shows=("message_id", "reason", "agent", "actor"),
         acts="agent",
     ),
     Operation(

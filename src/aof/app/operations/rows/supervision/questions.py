@@ -62,7 +62,10 @@ ROWS: tuple[Operation, ...] = (
             summary="ask a person about the task that you run",
             example='aof ask 001 "Which region?" --choice eu --choice us --wait 10m',
         ),
+        tier="worker",
         acts="agent",
+        tool_shows=("task_id", "text", "choices", "question", "wait", "leave", "run", "actor"),
+        example=(("text", "Which region?"), ("choices", ("eu", "us"))),
         stand_in=StandIn(operation="update", keeps=("task_id", "run"), adds=(("status", "blocked"), ("reason", "…"))),
     ),
     Operation(
