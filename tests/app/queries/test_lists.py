@@ -55,7 +55,7 @@ def test_a_full_list_has_what_a_card_of_a_board_says(fabric: Fabric) -> None:
     assert rows[parent]["role"] == "developer"
     assert rows[parent]["children"] == {"total": 3, "done": 0, "finished": 1}
     assert rows[children[1]]["progress"] == {"percent": 50, "text": "half"}
-    assert rows[children[1]]["parentId"] == parent
+    assert (rows[children[1]]["parentId"], rows[children[1]]["parentTitle"]) == (parent, "Parent")
     fabric.complete(children[1], run=run, agent="ada")
     (row,) = fabric.list(status="review", full=True).tasks
     assert row["authors"] == ("ada",)

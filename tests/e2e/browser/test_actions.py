@@ -154,12 +154,13 @@ def test_a_task_is_created_with_all_that_the_form_asks(person: Person, page: Pag
     form = page.locator("#dialog form")
     form.get_by_label("Title").fill("Order new oil")
     form.get_by_label("Description").fill("Forty *barrels*")
+    form.locator("summary").click()
     form.get_by_label("Priority").select_option("high")
     form.get_by_label("Tags").fill("supply oil")
     form.get_by_label("Agent").fill("ada")
     form.get_by_label("After").fill(before)
     _send(page)
-    made = page.locator("#cards-ready .card", has_text="Order new oil")
+    made = page.locator("#cards-waiting .card", has_text="Order new oil")
     expect(made).to_be_visible()
     with served.fabric() as fabric:
         task = fabric.get(str(made.get_attribute("data-task")))
@@ -227,7 +228,7 @@ def test_many_tasks_are_cancelled_at_once_after_a_preview(person: Person, page: 
 
 def test_many_tasks_are_retried_at_once(person: Person, page: Page, served: Served) -> None:
     tasks = [scenes.dead(served, f"Wreck {number}", tags=["wreck"]) for number in range(2)]
-    person.open("/tasks?tag=wreck", page)
+    person.open("/tasks?tag=wreck&open=deadletter", page)
     for task in tasks:
         page.get_by_label(f"Select {task}").check()
     page.locator("[data-bulk=retry]").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,6 +66,24 @@ def test_a_phone_moves_a_task_without_dragging(served: Served, visitor: Visitor)
     page.locator("#dialog .menu a", has_text="ready").tap()
     page.locator("#dialog button[type=submit]").tap()
     expect(page.locator(f"ol[data-column=ready] #card-{task}")).to_be_visible()
+
+
+def test_a_phone_shows_one_column_at_a_time_and_folds_the_filters(served: Served, visitor: Visitor) -> None:
+    person, page = _as(visitor, served, **PHONE)
+    person.open("/tasks", page)
+    expect(page.locator(".column:visible")).to_have_id("column-in-progress")
+    tab = page.get_by_role("navigation", name="Columns").get_by_role("link", name="done")
+    expect(tab).to_have_text(re.compile(r"done \d+"))
+    tab.tap()
+    expect(page.locator(".column:visible")).to_have_id("column-done")
+    expect(page.locator(".card:visible").first).to_be_visible()
+    expect(page).to_have_url(re.compile("column=done"))
+    expect(page.locator("#filters")).to_be_hidden()
+    page.get_by_role("button", name="Filter").tap()
+    page.get_by_label("Priority").select_option("high")
+    expect(page).to_have_url(re.compile("priority=high"))
+    expect(page.get_by_role("button", name="Filter (1)")).to_be_visible()
+    expect(page.locator("#filters")).to_be_visible()
 
 
 def test_what_is_touched_on_a_phone_is_large_enough(served: Served, visitor: Visitor) -> None:

@@ -143,17 +143,111 @@ def test_needs_you_is_narrowed_by_its_address(person: Person, page: Page, served
     expect(page.locator("[data-item]", has_text="Reach the reef")).to_be_visible()
 
 
-def test_the_board_has_a_column_for_each_status_and_what_is_done_is_collapsed(
+def test_the_board_has_a_column_for_each_status_and_what_is_over_is_collapsed(
     person: Person, page: Page, served: Served
 ) -> None:
     person.open("/tasks", page)
     columns = page.locator(".column").evaluate_all("all => all.map(one => one.id)")
-    assert columns[:5] == [f"column-{name}" for name in ("backlog", "ready", "in-progress", "review", "blocked")]
+    names = ("backlog", "waiting", "ready", "in-progress", "review", "blocked", "deadletter", "done", "cancelled")
+    assert columns == [f"column-{name}" for name in names]
+    expect(page.locator("#column-deadletter")).to_contain_text("given up 1")
     done = _task(served, "Clean the lens")
     expect(card(page, done)).to_have_count(0)
-    page.locator("#column-done").get_by_role("link", name="show").click()
+    page.locator("#column-done").get_by_role("link", name="done").click()
     expect(card(page, done)).to_be_visible()
     assert "open=done" in page.url
+
+
+def test_a_column_that_was_opened_is_open_the_next_time(person: Person, page: Page, served: Served) -> None:
+    person.open("/tasks", page)
+    page.locator("[data-open=cancelled]").click()
+    expect(page).to_have_url(re.compile("open=cancelled"))
+    person.open("/agents", page)
+    person.open("/tasks", page)
+    parrot = card(page, _task(served, "Buy a parrot"))
+    expect(parrot).to_be_visible()
+    page.locator("[data-open=cancelled]").click()
+    expect(parrot).to_have_count(0)
+    person.open("/tasks", page)
+    expect(page.locator("#column-cancelled.closed")).to_be_visible()
+    expect(page).to_have_url(re.compile("tasks$"))
+
+
+def test_what_is_ready_stands_apart_from_what_waits_and_says_for_what(
+    person: Person, page: Page, served: Served
+) -> None:
+    person.open("/tasks", page)
+    tower = page.locator("#cards-waiting").locator(".card", has_text="Paint the tower")
+    expect(tower.locator(".why")).to_contain_text(re.compile(r"waits for \d\d-\d\d-\d+, which is in review"))
+    expect(tower.locator("time")).to_be_visible()
+    lamp = _task(served, "Repair the lamp")
+    expect(tower.locator(".why a")).to_have_attribute("href", f"/board/tasks/{lamp}")
+    expect(page.locator("#cards-ready", has_text="Paint the tower")).to_have_count(0)
+
+
+def test_cards_say_how_far_a_task_is_who_did_it_and_whom_it_is_for(person: Person, page: Page, served: Served) -> None:
+    parent = scenes.waiting(served, "Build a pier", agent=None, role="reviewer")
+    parts = [scenes.waiting(served, f"Pile {number}", parent_id=parent) for number in range(3)]
+    with served.fabric() as fabric:
+        fabric.cancel(parts[0])
+    person.open("/tasks", page)
+    tide = page.locator("#cards-in-progress .card", has_text="Measure the tide")
+    expect(tide).to_contain_text("50 % half of the buoys read")
+    expect(tide.locator(".tag")).to_have_text("survey")
+    expect(page.locator("#cards-review .card", has_text="Repair the lamp")).to_contain_text("by ada")
+    expect(card(page, parent)).to_contain_text("for role reviewer")
+    expect(card(page, parent)).to_contain_text("0 of 3")
+    expect(card(page, parts[1])).to_contain_text("for ada")
+    expect(card(page, parts[1]).get_by_role("link", name="Build a pier")).to_be_visible()
+    page.locator("#column-deadletter [data-open]").click()
+    expect(page.locator("#cards-deadletter .card")).to_contain_text("after 1 attempt")
+
+
+def test_tasks_can_be_grouped_by_agent_and_by_parent(person: Person, page: Page, served: Served) -> None:
+    parent = scenes.waiting(served, "Plan the feast", tags=["feast"])
+    child = scenes.waiting(served, "Bake a cake", tags=["feast"], agent="bob", parent_id=parent)
+    person.open("/tasks?tag=feast", page)
+    page.get_by_label("Group by").select_option("agent")
+    expect(page).to_have_url(re.compile("group=agent"))
+    expect(page.locator("#cards-ready > li").first).to_have_text(re.compile("ada"))
+    expect(page.locator("#cards-ready > .group")).to_have_count(2)
+    page.get_by_label("Group by").select_option("parent")
+    expect(page.locator("#cards-ready > li").first).to_contain_text("Plan the feast")
+    expect(page.locator("#cards-ready > li").nth(1)).to_have_id(f"card-{child}")
+    page.reload()
+    expect(page.locator("#cards-ready > .group").last).to_contain_text("on their own")
+    page.locator(f"#card-{child} .card-title").focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(f"#card-{parent} .card-title")).to_be_focused()
+
+
+def test_filters_apply_at_once_and_leave_a_short_address(person: Person, page: Page, served: Served) -> None:
+    person.open("/tasks", page)
+    expect(page.locator("#filters button")).to_have_count(0)
+    offered = page.locator("#agents option").evaluate_all("all => all.map(one => one.value)")
+    assert {"ada", "bob"} <= set(offered)
+    page.locator("#filters [name=tag]").fill("surve")
+    page.locator("#filters [name=tag]").fill("survey")
+    expect(page).to_have_url(re.compile(r"tasks\?tag=survey$"))
+    expect(page.locator("#cards-in-progress .card")).to_have_count(1)
+    page.get_by_role("link", name="clear").click()
+    expect(page).to_have_url(re.compile("tasks$"))
+
+
+def test_one_search_on_every_view_finds_titles_texts_comments_and_ids(
+    person: Person, page: Page, served: Served
+) -> None:
+    lamp = _task(served, "Repair the lamp")
+    for said in ("repair", "wick", "glass", lamp[len("TASK-2026-") :]):
+        person.open("/agents", page)
+        page.keyboard.press("/")
+        page.keyboard.type(said)
+        page.keyboard.press("Enter")
+        expect(card(page, lamp)).to_be_visible()
+        expect(page.locator("#search")).to_have_value(said)
+    page.locator("#search").fill("lens")
+    expect(card(page, _task(served, "Clean the lens"))).to_be_visible()
+    expect(page).to_have_url(re.compile(r"q=lens$"))
 
 
 def test_filters_are_in_the_address_and_survive_a_reload(person: Person, page: Page, served: Served) -> None:
@@ -164,13 +258,13 @@ def test_filters_are_in_the_address_and_survive_a_reload(person: Person, page: P
     page.reload()
     expect(page.locator(".card")).to_have_count(1)
     expect(card(page, task)).to_be_visible()
-    form = page.locator("#filters")
-    expect(form.locator("[name=q]")).to_have_value("filters")
+    form, search = page.locator("#filters"), page.locator("#search")
+    expect(search).to_have_value("filters")
     expect(form.locator("[name=agent]")).to_have_value("ada")
     expect(form.locator("[name=tag]")).to_have_value("seven")
     expect(form.locator("[name=priority]")).to_have_value("high")
     expect(form.locator("[name=overdue]")).to_be_checked()
-    form.locator("[name=q]").fill("nothing like it")
+    search.fill("nothing like it")
     expect(page).to_have_url(re.compile("q=nothing.*tag=seven"))
     expect(page.locator(".card")).to_have_count(0)
 
@@ -180,7 +274,69 @@ def test_a_task_shows_its_brief_runs_relations_and_history(person: Person, page:
     expect(page.locator(".prose em").first).to_have_text("wick")
     expect(page.get_by_role("region", name="Runs")).to_contain_text("ada")
     expect(page.locator(".relations")).to_contain_text("Paint the tower")
-    expect(page.locator(".history")).to_contain_text("task.created")
+    expect(page.locator(".history li").last).to_contain_text("pm created it")
+
+
+def test_a_task_begins_with_its_report_and_what_has_changed_since_the_last_one(
+    person: Person, page: Page, served: Served
+) -> None:
+    task, run = scenes.running(served, "Mend the bell")
+    first = {"total": 3, "passed": 2, "failed": 1}
+    with served.fabric("ada") as fabric:
+        fabric.complete(task, run=run, agent="ada", summary="It rings.", tests=first, deliverables=["outputs/bell.md"])
+    with served.fabric() as fabric:
+        fabric.reject(task, blockers=["it rings twice"])
+    with served.fabric("ada") as fabric:
+        run = fabric.claim(task, agent="ada").run_id
+        fabric.progress(task, run=run, agent="ada", text="nearly", percent=90)
+        tests = {"total": 3, "passed": 3}
+        fabric.complete(task, run=run, agent="ada", summary="Once.", tests=tests, deliverables=["outputs/clapper.md"])
+    person.open(f"/tasks/{task}", page)
+    report = page.locator(".task-body section").first
+    expect(report.get_by_role("heading", name="Report")).to_be_visible()
+    expect(report).to_contain_text("3 of 3 tests passed before: 2 of 3")
+    expect(report.locator("ins")).to_have_text("outputs/clapper.md")
+    expect(report.locator("del")).to_have_text("outputs/bell.md")
+    expect(report.locator("summary")).to_contain_text("Run 1 by ada")
+    expect(report.locator("summary")).to_contain_text("sent back by pm: it rings twice")
+    expect(page.locator(".task-head")).not_to_contain_text("90 %")
+    expect(page.locator(".actions .primary")).to_have_text("Approve")
+    expect(page.locator(".history li").first).to_contain_text("ada finished it: Once.")
+
+
+def test_a_task_shows_its_parts_and_what_it_waits_for_with_their_status(
+    person: Person, page: Page, served: Served
+) -> None:
+    before = scenes.blocked(served, "Find a ladder")
+    task = scenes.waiting(served, "Hang the lantern", depends_on=(before,))
+    part = scenes.running(served, "Drive in a nail", parent_id=task)[0]
+    person.open(f"/tasks/{task}", page)
+    expect(page.locator("#subtasks")).to_contain_text("0 of 1 done")
+    expect(page.locator("#subtasks li")).to_have_text(re.compile(r"in progress\s+Drive in a nail"))
+    expect(page.locator(f"#subtasks a[href$='{part}']")).to_be_visible()
+    expect(page.get_by_role("region", name="Relations")).to_contain_text(re.compile(r"waits for\s+blocked\s+Find a"))
+    expect(page.locator(".task-head .badge").first).to_have_text("waiting")
+
+
+def test_a_task_that_was_given_up_says_after_how_many_attempts(person: Person, page: Page, served: Served) -> None:
+    person.open(f"/tasks/{_task(served, 'Reach the reef')}", page)
+    expect(page.locator(".task-head")).to_contain_text("gave up after 1 attempt: the boat leaks")
+    expect(page.locator("#view")).not_to_contain_text("deadletter")
+
+
+def test_a_new_task_asks_for_title_and_text_and_for_the_rest_on_demand(
+    person: Person, page: Page, served: Served
+) -> None:
+    person.open("/tasks", page)
+    page.keyboard.press("c")
+    dialog = page.locator("#dialog")
+    expect(dialog.get_by_label("Title")).to_be_focused()
+    expect(dialog.get_by_label("Priority")).to_be_hidden()
+    dialog.get_by_label("Title").fill("Sew a pennant")
+    dialog.locator("summary").click()
+    dialog.get_by_label("Tags").fill("cloth")
+    dialog.get_by_role("button", name="Create").click()
+    expect(page.locator("#cards-ready .card", has_text="Sew a pennant").locator(".tag")).to_have_text("cloth")
 
 
 def test_the_slider_shows_the_task_as_it_was_and_what_changed(person: Person, page: Page, served: Served) -> None:

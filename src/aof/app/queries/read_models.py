@@ -165,8 +165,10 @@ class ReadModels:
             page = Rows(found.by_status, self.rows(found.tasks), found.end)
             if full:
                 below = self._store.child_counts([task.id for task in found.tasks])
+                above = {task.parent_id for task in found.tasks if task.parent_id is not None}
+                titles = {task.id: task.title for task in self._store.records(above)} if above else {}
                 for row, task in zip(page.rows, found.tasks, strict=True):
-                    row.update(_card(task, below.get(task.id, {})))
+                    row.update(_card(task, below.get(task.id, {}), titles))
         self._explain(query, page)
         return page
 
@@ -273,12 +275,13 @@ class ReadModels:
         return unit_of_work.refusal(self._store, self._clock, self._chart.readable_policy, task.id)
 
 
-def _card(task: Task, below: dict[str, int]) -> dict[str, Any]:
+def _card(task: Task, below: dict[str, int], titles: dict[str, str]) -> dict[str, Any]:
     """What a card says of a task beside its row; what there is none of is left out."""
     routing, progress = task.routing, task.progress if task.status == "in-progress" else {}
     told = {
         "since": task.blocked.since if task.blocked is not None else task.last_transition_at,
         "parentId": task.parent_id,
+        "parentTitle": titles.get(task.parent_id or ""),
         "tags": routing.tags,
         "role": routing.role,
         "team": routing.team,

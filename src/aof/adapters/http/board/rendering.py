@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response
 
 from aof.adapters.http.board.markup import markdown
@@ -31,6 +32,7 @@ HEADERS: Final = {
 }
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 _NOISE: Final = frozenset({"digest", "schemaVersion", "secretDigest"})  # of no use to a person
+_ID: Final = re.compile(r"\bTASK-\d{4}-(\d\d-\d\d-\d+)\b")
 _LONGEST: Final = 240  # characters of a summary
 _STEPS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -52,6 +54,7 @@ def environment() -> Environment:
         "short": short,
         "data": data,
         "summary": summary,
+        "linked": linked,
     }
     return made
 
@@ -87,6 +90,12 @@ def moment(said: str | None, now: int) -> Markup:
 def short(task_id: str) -> str:
     """The end of an ID, which tells the tasks of some weeks apart."""
     return task_id[len("TASK-2026-") :] if task_id.startswith("TASK-") else task_id
+
+
+def linked(text: str) -> Markup:
+    """A text in which every task's ID is a short link to that task."""
+    link = r'<a href="/board/tasks/\g<0>">\g<1></a>'
+    return Markup(_ID.sub(link, str(escape(text))))  # noqa: S704 - escaped, and an ID has nothing but digits and letters
 
 
 def summary(value: Any) -> str:

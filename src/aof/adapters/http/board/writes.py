@@ -131,6 +131,7 @@ class Writes:
             "problem": problem,
             "changed": changed,
             "where": where,
+            "chosen": any(one["value"] != one["was"] for one in fields[2:]),
             "judged": action.name in _JUDGED,
             "said": last_entries(task) if task else "",
         }

@@ -162,6 +162,7 @@ class ListedTask(TaskRow, frozen=True, kw_only=True):
 
     since: str | UnsetType = UNSET
     parent_id: str | UnsetType = UNSET
+    parent_title: str | UnsetType = UNSET
     tags: tuple[str, ...] | UnsetType = UNSET
     role: str | UnsetType = UNSET
     team: str | UnsetType = UNSET

@@ -1,4 +1,5 @@
 // The page's own behaviour, a module per subject.
+import * as columns from "./columns.js";
 import * as dialogs from "./dialogs.js";
 import * as drag from "./drag.js";
 import * as keys from "./keys.js";
@@ -45,6 +46,7 @@ theme();
 document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 if (document.getElementById("connection")) {
   session.start();
+  columns.start();
   dialogs.start();
   keys.start();
   selection.start();

@@ -24,6 +24,7 @@ function attach() {
     Sortable.create(list, {
       group: "board",
       sort: false,
+      draggable: ".card",
       animation: matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 120,
       forceFallback: true,
       fallbackTolerance: 5,

@@ -72,11 +72,12 @@ function arrow(event) {
     const list = [...here.parentElement.querySelectorAll(":scope > [data-item]")];
     next = list[list.indexOf(here) + (event.key === "ArrowDown" ? 1 : -1)];
   } else {
-    const columns = [...document.querySelectorAll("[data-column]")].filter((one) => one.children.length);
+    const columns = [...document.querySelectorAll("[data-column]")].filter((one) => one.querySelector("[data-item]"));
     const place = columns.indexOf(here.parentElement);
     const to = columns[place + (event.key === "ArrowRight" ? 1 : -1)];
-    const row = [...here.parentElement.children].indexOf(here);
-    next = to && (to.children[Math.min(row, to.children.length - 1)]);
+    const row = [...here.parentElement.querySelectorAll("[data-item]")].indexOf(here);
+    const there = to ? [...to.querySelectorAll("[data-item]")] : [];
+    next = there[Math.min(row, there.length - 1)];
   }
   if (!next) return;
   event.preventDefault();
