@@ -52,6 +52,8 @@ ONLY_OF_THE_COMMAND_LINE = {
     ("export_tasks", "file"),  # other surfaces answer with the text
     ("import_tasks", "file"),
     ("list", "tree"),  # how the list is drawn
+    ("log", "types"),  # how events are shown
+    ("portable_log", "types"),
     ("log", "follow"),  # MCP and HTTP have streams and subscriptions
     ("log", "format"),  # the choice between the operations `log` and `portable_log`
     ("portable_log", "cursor"),  # refused: this log is read forwards

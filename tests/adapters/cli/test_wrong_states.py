@@ -193,7 +193,7 @@ def test_a_status_reads_as_english_where_it_stands_in_a_sentence(folder: Path) -
         (("clam", "001"), 2, "did you mean 'claim'?"),
         (("rm", "001"), 2, "aof archive ID"),
         (("claim", "--agnet", "ada"), 2, "did you mean '--agent'?"),
-        (("create", "x", "--descripton", "y"), 2, "did you mean '--brief'?"),
+        (("create", "x", "--descripton", "y"), 2, "did you mean '--text'?"),
         (("create", "-p", "high"), 2, "--priority"),
         (("create", "x", "--status", "backlog"), 2, "aof create --help"),
         (("create", "two", "words"), 2, "quotes"),
@@ -317,7 +317,7 @@ def test_live_views_follow_and_give_the_terminal_back(folder: Path, verb: str, w
 
 def test_ctrl_c_is_the_way_to_stop_following_the_log(folder: Path) -> None:
     with Terminal("log", "--follow", cwd=folder, columns=120) as terminal:
-        terminal.until("task.queued")
+        terminal.until("created")
         assert aof("create", "fresh news", cwd=folder).code == 0
         terminal.until("fresh news")
         terminal.type(b"\x03")

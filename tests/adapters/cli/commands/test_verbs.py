@@ -79,8 +79,28 @@ def test_the_log_tells_what_happened(aof: Aof) -> None:
 def test_an_event_of_no_task_stands_in_the_same_columns(aof: Aof) -> None:
     aof("create", "first")
     aof("job", "add", "nightly", "--cron", "@daily", "--title", "Check")
-    of_task, *_, of_job = aof("log").out.splitlines()
+    of_task, *_, of_job = aof("log", "--types").out.splitlines()
     assert of_task.index("task.created") == of_job.index("document.job")
+    of_task, of_job = aof("log").out.splitlines()
+    assert of_task.index("tester created 'first'") == of_job.index("tester scheduled nightly")
+
+
+def test_the_log_tells_in_words_what_somebody_did_and_with_types_every_event(aof: Aof) -> None:
+    aof("create", "first")
+    aof("claim", "001", "--agent", "ada")
+    aof("complete", "001", "12 tests passing", "--agent", "ada")
+    aof("reject", "001", "--reason", "no docs")
+    told = [line.partition("-001  ")[2] for line in aof("log", "001").out.splitlines()]
+    assert told == [
+        "tester created 'first'",
+        "ada claimed it (through tester)",
+        "ada finished it: 12 tests passing → review (through tester)",
+        "tester sent it back: no docs",
+    ]
+    every = aof("log", "001", "--types").out.splitlines()
+    assert len(every) == len(aof("log", "001", "--json").data["events"])
+    assert "task.created" in every[0]
+    assert "task.queued" in aof("log", "--type", "queued").out
 
 
 def test_a_dependency_is_added_and_removed(aof: Aof) -> None:

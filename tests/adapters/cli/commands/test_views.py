@@ -83,7 +83,7 @@ def test_board_and_watch_draw_once_into_a_pipe(plan: Aof) -> None:
     assert "first child" in board
     watched = plan("watch").out
     assert "ada" in watched
-    assert "attempt.started" in watched
+    assert "ada claimed it" in watched
 
 
 def test_every_list_tells_what_can_be_claimed_from_what_waits(plan: Aof) -> None:

@@ -127,11 +127,11 @@ def test_watch_and_board_show_who_works_and_what_changed_last(folder: Path) -> N
     assert "ada" in watched
     assert re.search(r"lease ends in \dm", watched)
     assert "60 %" in watched
-    assert "task.transitioned" in watched.splitlines()[-1]
+    assert "tester blocked it" in watched.splitlines()[-1]
     board = plain(shown("board", "--once", cwd=folder, columns=120))
     assert "in-progress (1)" in board
     assert "ada" in board
-    assert "task.transitioned" in board.splitlines()[-1]
+    assert "tester blocked it" in board.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from aof.adapters.cli.commands.data import event_line
+from aof.adapters.cli.commands.data import typed_line
 from aof.adapters.cli.terminal.screen import Screen
 from aof.app.portable.log import lines
 from aof.app.portable.task_histories import Lives
@@ -76,7 +76,7 @@ def test_the_log_says_in_words_what_was_superseded_and_merged(merged: Clone) -> 
     out = io.StringIO()
     screen = Screen(out)
     for event in merged.log:
-        event_line(screen, event, 0)
+        typed_line(screen, event, 0)
     text = out.getvalue()
     assert "task.progress in another clone: Notes: ben began" in text
     assert "done twice: the result of ann stands" in text

@@ -16,10 +16,11 @@ from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.interrupt import end_on_interrupt
 from aof.adapters.cli.terminal.screen import Screen, ago
 from aof.app.commands.identity import refuse_in_run
-from aof.app.queries import cursors
+from aof.app.queries import cursors, stories
 from aof.core.errors.base import NotFound
 from aof.core.model.events import SUPERSEDED, Event
 from aof.core.model.times import millis
+from aof.core.validation.visible import visible_line
 
 _NEEDS_DOCTOR = 5
 _SHORT, _ROOMY, _NARROW = len("TASK-2026-"), 100, 60
@@ -57,12 +58,17 @@ def _native_log(context: Context, values: dict[str, Any]) -> Answer:
         _follow(context, values, events)
 
     none = "no event matches" if values else "nothing has happened yet"
-    return Answer({"events": events} | following, lambda screen: _event_lines(screen, events, now, none))
+    named = bool(values.get("types") or kind is not None)
+    return Answer({"events": events} | following, lambda screen: _event_lines(screen, events, now, none, named))
 
 
-def _event_lines(screen: Screen, events: list[Event], now: int, none: str) -> None:
-    for event in events:
-        event_line(screen, event, now)
+def _event_lines(screen: Screen, events: list[Event], now: int, none: str, named: bool) -> None:  # noqa: FBT001
+    """What happened; with the types of events, every single one."""
+    if named or screen.compact:
+        for event in events:
+            typed_line(screen, event, now)
+    else:
+        story_lines(screen, events, now)
     if not events:
         screen.line(none)
 
@@ -72,14 +78,15 @@ def _follow(context: Context, values: dict[str, Any], events: list[Event]) -> No
     fabric, kind, last = context.fabric, values.get("type"), values.get("after", 0)
     wanted = fabric.resolve(values["task_id"]) if values.get("task_id") else None
     now = fabric.now()
+    line = partial(_event_lines, none="", named=bool(values.get("types") or kind is not None))
     for event in events:
         last = event.seq
-        context.deliver_line(event, partial(event_line, event=event, now=now))
+        context.deliver_line(event, partial(line, events=[event], now=now))
     end_on_interrupt()
     for event in fabric.follow(after=last, timeout=float("inf")):
         fits = kind is None or event.type in (kind, f"task.{kind}")
         if fits and (wanted is None or event.task_id == wanted):
-            context.deliver_line(event, partial(event_line, event=event, now=fabric.now()))
+            context.deliver_line(event, partial(line, events=[event], now=fabric.now()))
 
 
 def _transition(what: dict[str, Any]) -> str:
@@ -122,8 +129,24 @@ def _summary(event: Event) -> str:
     return str(event.payload.get("workLog") or ", ".join(event.payload.get("fields", ())))
 
 
-def event_line(screen: Screen, event: Event, now: int) -> None:
-    """One event on one line."""
+def story_lines(screen: Screen, events: list[Event], now: int, last: int | None = None) -> None:
+    """What happened in words, one line for what somebody did; only the `last` few where that is given."""
+    for story in list(stories.stories(events))[-last if last else 0 :]:
+        event = story.event
+        made = event.payload["task"]["title"] if event.type == "task.created" else ""
+        about = (f"'{visible_line(made)}'" if made else "it") if story.about else ""
+        said = " ".join(part for part in (story.who, story.before, about, story.after) if part)
+        said += f": {story.detail}" if story.detail else ""
+        said += f" → {story.becomes}" if story.becomes not in ("", "in-progress") else ""
+        said += f" ({story.beside})" if story.beside else ""
+        begin = _SHORT if 0 < screen.width < _ROOMY else 0
+        when = ago(millis(event.timestamp), now)
+        task = f"{event.task_id[begin:] or '-':<{_WIDTH - begin}}"
+        screen.say((f"{event.seq:>6}  {when:<8}  ", "dim"), f"{task}  {said}")
+
+
+def typed_line(screen: Screen, event: Event, now: int) -> None:
+    """One event on one line, by its type."""
     said = _summary(event)
     who = f"{event.actor} for {event.agent}" if event.agent else event.actor
     who = f"{who} (by {event.called_by})" if event.called_by else who

@@ -24,6 +24,7 @@ _ALWAYS = ("ready", "in-progress", "done")
 _MATTERS = ("in-progress", "ready", "review", "blocked", "done", "backlog", "deadletter", "cancelled")
 _EACH_COLUMN, _NARROW, _IN_A_PIPE = 24, 14, 120
 _LATEST, _FRAME_REST = 12, 4
+_EACH_LINE = 4  # events at most, mostly
 _AGENT = 14
 _SHORT, _ROOMY = len("TASK-2026-"), 80
 
@@ -204,9 +205,8 @@ def _watch(context: Context, screen: Screen) -> None:
 
 def _latest(context: Context, screen: Screen, now: int, count: int) -> None:
     """What changed last, newest last."""
-    from aof.adapters.cli.commands.data import event_line
+    from aof.adapters.cli.commands.data import story_lines
 
     fabric = context.fabric
     head = fabric.store.head()
-    for event in list(fabric.events(after=max(head - count, 0)))[-count:]:
-        event_line(screen, event, now)
+    story_lines(screen, list(fabric.events(after=max(head - _EACH_LINE * count, 0))), now, count)

@@ -273,6 +273,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--type", "only events of this type", metavar="T"),
             Option("--limit", "only the last N events", metavar="N", type="int"),
             Option("--follow", "continue as events arrive"),
+            Option("--types", "show every event with its type"),
             Option("--format", "native, or agentruntime for the portable event names", metavar="F"),
         ),
         example="aof log 001",

@@ -111,6 +111,7 @@ ROWS: tuple[Operation, ...] = (
             example="aof log 001",
             extra=(
                 Extra(option="--follow", help="continue as events arrive"),
+                Extra(option="--types", help="show every event with its type"),
                 Extra(option="--format", help="native, or agentruntime for the portable event names", metavar="F"),
             ),
         ),
