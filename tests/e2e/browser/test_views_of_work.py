@@ -206,7 +206,7 @@ def test_the_flow_is_charted_and_stands_below_as_a_table(person: Person, page: P
 
 def test_handoffs_are_listed_and_filtered(person: Person, page: Page, served: Served) -> None:
     person.open("/activity?kind=handoff", page)
-    expect(page.locator("#handoffs tr", has_text="two eyes more")).to_contain_text("bob")
+    expect(page.locator("#handoffs li", has_text="two eyes more")).to_contain_text("bob")
     page.get_by_label("State").select_option("completed")
     expect(page.locator("#handoffs")).not_to_contain_text("two eyes more")
     expect(page).to_have_url(re.compile("state=completed"))

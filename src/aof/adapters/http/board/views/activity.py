@@ -32,7 +32,10 @@ def activity(ask: Asker, asked: PageAddress) -> dict[str, Any]:
     kind = asked.text("kind") if asked.text("kind") in KINDS else None
     shared = {"kind": kind, "kinds": KINDS}
     if (own := _OWN.get(kind or "")) is not None:
-        return shared | own(ask, asked)
+        found = own(ask, asked)
+        return (
+            shared | found | {"titles": _titles(ask, {one["context"]["task_id"] for one in found.get("handoffs", ())})}
+        )
     agent, task_id = asked.text("agent"), ask.task(asked.text("task"))
     told, before = _latest(ask, asked.number("before", 0), kind, agent, task_id)
     today = iso(ask.now())[:10]
