@@ -103,6 +103,20 @@ def test_the_log_tells_in_words_what_somebody_did_and_with_types_every_event(aof
     assert "task.queued" in aof("log", "--type", "queued").out
 
 
+def test_a_finished_task_shows_no_percent_and_one_that_was_given_up_says_so(aof: Aof) -> None:
+    for verb in ("complete", "fail"):
+        aof("create", "first", "--no-review", "--key", verb)
+        number = "001" if verb == "complete" else "002"
+        aof("claim", number, "--agent", "ada")
+        aof("progress", number, "half", "--percent", "50", "--agent", "ada")
+        more = ("--no-retry",) if verb == "fail" else ()
+        aof(verb, number, "--text", "so far", "--agent", "ada", *more)
+    shown = aof("show", "001").out
+    assert "%" not in shown
+    assert "  status      done\n" in shown
+    assert "  status      deadletter: gave up after 1 attempt (failed)\n" in aof("show", "002").out
+
+
 def test_a_dependency_is_added_and_removed(aof: Aof) -> None:
     first = aof("create", "first", "--json").data["taskId"]
     aof("create", "second")

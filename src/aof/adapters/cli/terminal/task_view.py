@@ -22,6 +22,13 @@ _FINISHED = ("done", "cancelled")
 Fact = tuple[str, tuple[str | tuple[str, str], ...]]
 
 
+def _seen_as(status: str, seen: str, attempts: int) -> str:
+    """What the status means, where its name does not say so."""
+    if status == "deadletter":
+        return f": gave up after {attempts} {'attempt' if attempts == 1 else 'attempts'} ({seen.replace('_', ' ')})"
+    return "" if seen == status or status in _FINISHED else f" ({seen.replace('_', ' ')})"
+
+
 def portray(screen: Screen, task: dict[str, Any], fabric: Fabric) -> None:
     """Draw the whole task. What belongs to it is told in full; the names of other tasks end where the line does."""
     now = fabric.now()
@@ -46,7 +53,7 @@ def _state(task: dict[str, Any], fabric: Fabric, now: int) -> Iterator[Fact]:
     if waits := task.get("waits"):
         yield "status", (("waiting", "waiting"), f": {waits}")
     else:
-        yield "status", ((status, status), "" if seen == status else f" ({seen.replace('_', ' ')})")
+        yield "status", ((status, status), _seen_as(status, seen, len(task.get("attempts", ()))))
     yield "priority", ((task["priority"], task["priority"]),)
     yield from _asked(task, now)
     if lease := task.get("lease"):
@@ -55,7 +62,7 @@ def _state(task: dict[str, Any], fabric: Fabric, now: int) -> Iterator[Fact]:
         yield "held by", (f"{lease['agent']}, {claimed}, ", lease_said(end, now), f", as {lease['runId']}")
     yield from _hops(task.get("workflow", {}))
     progress = task.get("progress", {})
-    percent = [f"{progress['percent']:g} %"] if "percent" in progress else []
+    percent = [f"{progress['percent']:g} %"] if "percent" in progress and status not in _FINISHED else []
     if words := percent + [progress[name] for name in ("phase", "text") if progress.get(name)]:
         yield "progress", (", ".join(words),)
     if held := task.get("blocked"):
