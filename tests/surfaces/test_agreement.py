@@ -54,6 +54,7 @@ ONLY_OF_THE_COMMAND_LINE = {
     ("list", "tree"),  # how the list is drawn
     ("log", "types"),  # how events are shown
     ("portable_log", "types"),
+    ("prime", "hook"),  # what a client's hook needs of a process
     ("log", "follow"),  # MCP and HTTP have streams and subscriptions
     ("log", "format"),  # the choice between the operations `log` and `portable_log`
     ("portable_log", "cursor"),  # refused: this log is read forwards

@@ -16,15 +16,17 @@ from aof.adapters.agents.clients import Kind
 from aof.adapters.agents.entries import GAP, TOKEN, Server
 from aof.adapters.agents.files import FileChange, make
 from aof.core.errors.base import Unavailable
+from aof.entrypoints import bootstrap
 
-Sure = Callable[[list[FileChange]], bool]
+Sure = Callable[[list[str], list[FileChange]], bool]
 
 
 class Wired(NamedTuple):
-    """What was changed, and what is left for the person to do."""
+    """What was changed, what is left for the person to do, and by what agents were found that nobody named."""
 
     changes: list[FileChange]
     steps: list[str]
+    found: list[str]
 
 
 def wire_agents(
@@ -41,18 +43,20 @@ def wire_agents(
     """
     place = _place(root)
     server = Server(url=checked_address(http)) if http is not None else Server(command=_command(place))
-    kinds = connect.kinds_of(names if names is not None else connect.found(place.project))
+    found = connect.found(place.project) if names is None else {}
+    kinds = connect.kinds_of(tuple(found) if names is None else names)
     if names is not None:
         _check_installed(kinds, server)
     changes = connect.plan(place, tuple(kind.name for kind in kinds), server)
     if names is None and not dry_run:
-        if not changes or sure is None or not sure(changes):
-            return Wired([], [])
+        if not changes or sure is None or not sure([*found.values()], changes):
+            return Wired([], [], [*found.values()])
         _check_installed(kinds, server)
     if not dry_run:
         make(changes)
     changed = {change.path for change in changes}
-    return Wired(changes, [step for kind in kinds for step in _steps(kind, server, changed)])
+    steps = [step for kind in kinds for step in _steps(kind, server, changed)]
+    return Wired(changes, [*_first_steps(place, server, changed), *steps], [*found.values()])
 
 
 def unwire_agents(root: str, names: tuple[str, ...] | None, *, dry_run: bool = False) -> Wired:
@@ -60,19 +64,41 @@ def unwire_agents(root: str, names: tuple[str, ...] | None, *, dry_run: bool = F
     changes = connect.plan_removal(_place(root), names)
     if not dry_run:
         make(changes)
-    return Wired(changes, [])
+    return Wired(changes, [], [])
 
 
 def _place(root: str) -> connect.Workplace:
+    """The project is the folder with the data directory; in a git worktree that shares one, the worktree."""
     project = os.path.dirname(root) if os.path.basename(root) == ".aof" else os.getcwd()
-    return connect.Workplace(project, os.path.expanduser("~"), root)
+    worktree = bootstrap.worktree_of(os.getcwd())
+    if worktree is not None and bootstrap.default_data_dir(worktree) == root:
+        project = worktree
+    start = ("aof",) if shutil.which("aof") else (sys.executable, "-m", "aof")
+    return connect.Workplace(project, os.path.expanduser("~"), root, start)
 
 
 def _command(place: connect.Workplace) -> tuple[str, ...]:
-    """How an agent starts AOF: by its name where that is found."""
-    aof = ["aof"] if shutil.which("aof") else [sys.executable, "-m", "aof"]
-    where = [] if place.root == os.path.join(place.project, ".aof") else ["--data-dir", place.root]
-    return (*aof, *where, "mcp", "--tools", "worker")
+    """How an agent starts AOF, in words that suit every clone of the project and every machine."""
+    where = os.path.relpath(place.root, place.project)
+    named = not _is_found(place) and not where.startswith("..")
+    return ("aof", *(("--data-dir", where) if named else ()), "mcp", "--tools", "worker")
+
+
+def _is_found(place: connect.Workplace) -> bool:
+    """Whether AOF finds the data directory from the project's folder, unless somebody has named another one."""
+    return bootstrap.default_data_dir(place.project) == place.root
+
+
+def _first_steps(place: connect.Workplace, server: Server, changed: set[str]) -> list[str]:
+    """What a person has to do on this machine, because files that others get as well cannot say it."""
+    if server.url is not None or not changed:
+        return []
+    steps = []
+    if shutil.which("aof") is None:
+        steps.append(f"aof is not on the PATH, by which clients find it: add {os.path.dirname(sys.executable)} to it")
+    if not _is_found(place) and os.path.relpath(place.root, place.project).startswith(".."):
+        steps.append(f"the data directory is outside the project: set AOF_DATA_DIR={place.root} where clients start")
+    return steps
 
 
 def _check_installed(kinds: tuple[Kind, ...], server: Server) -> None:

@@ -337,6 +337,21 @@ def plan_data_dir(path: str | os.PathLike[str] | None = None) -> tuple[str, bool
     return root, not os.path.isdir(f"{root}/events")
 
 
+def default_data_dir(folder: str) -> str:
+    """The data directory of a project's folder, where nobody names another one."""
+    return os.path.abspath(_planned(folder) or f"{folder}/.aof")
+
+
+def worktree_of(folder: str) -> str | None:
+    """The linked git worktree that a folder is in."""
+    while not os.path.exists(f"{folder}/.git"):
+        folder, below = os.path.dirname(folder), folder
+        if folder == below:
+            return None
+    git = _git(folder)[1]
+    return folder if git is not None and _is_linked(git) else None
+
+
 def _planned(folder: str) -> str | None:
     """In a linked git worktree: what its repository has, else its own copy, else beside the main worktree."""
     choice, git = _git(folder)
@@ -354,8 +369,8 @@ def find_data_dir(given: str | os.PathLike[str] | None = None, *, needs: str = "
     if named:
         if _is_data_dir(named, needs):
             return os.path.abspath(named)
-        if os.path.isdir(f"{named}/.aof/{needs}"):
-            raise NoDataDirectory(f"{named} is not a data directory", f"did you mean '--data-dir {named}/.aof'?")
+        if (found := _in_folder(os.path.abspath(named), needs)) is not None:
+            return found  # a project's folder
         raise NoDataDirectory(f"{named} is not a data directory", f"make one with 'aof --data-dir {named} init'")
     here = os.getcwd()
     while True:

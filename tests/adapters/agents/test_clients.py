@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import ryaml
 
+from aof._support.hashing import hexdigest
 from aof.adapters.agents.clients import KINDS, kind_named
 from aof.adapters.agents.connect import Workplace, plan, plan_removal
 from aof.adapters.agents.entries import Server
@@ -21,6 +22,7 @@ START = Server(command=("aof", "mcp"))
 AFAR = Server(url="https://aof.example.org/mcp")
 PLAIN = {"command": "aof", "args": ["mcp"]}
 WITH_SETTINGS = [kind.name for kind in KINDS if kind.settings is not None]
+SHARED, CLAUDES = ".agents/skills/aof/SKILL.md", ".claude/skills/aof/SKILL.md"
 HOME = ("windsurf", "cline", "goose")
 
 
@@ -41,7 +43,7 @@ EXPECTED: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     "cursor": (
         ".cursor/mcp.json",
         "mcpServers",
-        {"type": "stdio", "command": "aof", "args": ["--data-dir", "${workspaceFolder}/.aof", "mcp"]},
+        {"type": "stdio", "command": "aof", "args": ["--data-dir", "${workspaceFolder}", "mcp"]},
         {"headers": _bearer("${env:AOF_TOKEN}")},
     ),
     "gemini": (
@@ -119,7 +121,7 @@ def test_opencode_names_command_and_variables_in_its_own_way(place: Workplace) -
 def test_opencodes_other_file_is_used_where_it_is_there(place: Workplace) -> None:
     path = Path(place.project, "opencode.jsonc")
     path.write_text('{\n  // mine\n  "model": "x"\n}\n')
-    assert _connect(place, "opencode") == {"opencode.jsonc", "AGENTS.md"}
+    assert _connect(place, "opencode") == {"opencode.jsonc", "AGENTS.md", SHARED}
     assert "// mine" in path.read_text()
 
 
@@ -260,8 +262,8 @@ def test_a_server_that_codex_has_rewritten_without_our_marks_is_found(place: Wor
         '[mcp_servers.aof.env]\nAOF_ACTOR = "codex"\n\n[mcp_servers.other]\ncommand = "x"\n'
     )
     path.write_text(rewritten)
-    assert _connect(place, "codex") == {"AGENTS.md"}
-    assert _disconnect(place) == {".codex/config.toml", "AGENTS.md"}
+    assert _connect(place, "codex") == {"AGENTS.md", SHARED}
+    assert _disconnect(place) == {".codex/config.toml", "AGENTS.md", SHARED}
     assert path.read_text() == 'model = "o9"\n\n[mcp_servers.other]\ncommand = "x"\n'
 
 
@@ -280,7 +282,7 @@ def test_links_out_of_project_and_home_are_left_alone_by_a_removal(place: Workpl
     (shared / "CLAUDE.md").write_text("# Everybody's\n")
     Path(place.project, "CLAUDE.md").symlink_to(shared / "CLAUDE.md")
     Path(place.home, ".config").symlink_to(shared)
-    assert _disconnect(place) == {".cursor/mcp.json", "AGENTS.md"}
+    assert _disconnect(place) == {".cursor/mcp.json", "AGENTS.md", SHARED}
     assert (shared / "CLAUDE.md").read_text() == "# Everybody's\n"
     with pytest.raises(InvalidInput, match="link out of your home"):
         _connect(place, "goose")
@@ -299,3 +301,70 @@ def test_every_client_says_what_it_asks(name: str) -> None:
     kind = kind_named(name)
     assert kind is not None
     assert kind.asks != ""
+
+
+@pytest.mark.parametrize(
+    ("names", "skills"),
+    [
+        (("claude",), {CLAUDES}),
+        (("codex",), {SHARED}),
+        (("claude", "codex"), {CLAUDES, SHARED}),
+        (("cursor",), {SHARED}),
+        (("claude", "cursor", "opencode"), {CLAUDES}),  # they read Claude's folder as well
+        (("kiro", "jetbrains"), {".kiro/skills/aof/SKILL.md", ".junie/skills/aof/SKILL.md"}),
+    ],
+)
+def test_each_client_finds_the_skill_and_none_of_them_twice(
+    place: Workplace, names: tuple[str, ...], skills: set[str]
+) -> None:
+    _connect(place, *names)
+    assert _skills(place) == skills
+    for name in names:
+        _connect(place, name)
+    assert _skills(place) == skills
+
+
+def test_the_skill_moves_to_where_the_clients_that_are_left_look(place: Workplace) -> None:
+    _connect(place, "cursor")
+    assert _skills(place) == {SHARED}
+    _connect(place, "claude")
+    assert _skills(place) == {CLAUDES}
+    _disconnect(place, "cursor")
+    assert _skills(place) == {CLAUDES}
+    _disconnect(place, "claude")
+    assert _skills(place) == set()
+
+
+def test_a_client_over_http_gets_no_skill_for_a_command_that_would_find_no_data(place: Workplace) -> None:
+    _connect(place, "claude", "codex", server=AFAR)
+    assert _skills(place) == set()
+
+
+def test_a_skill_that_somebody_edited_is_theirs(place: Workplace) -> None:
+    path = Path(place.project, SHARED)
+    _connect(place, "codex")
+    mine = path.read_text() + "\nRun the linter first.\n"
+    path.write_text(mine)
+    assert _connect(place, "codex") == set()
+    (kept,) = [one for one in plan_removal(place, None) if one.path == SHARED]
+    assert (kept.action, kept.edited) == ("keep", True)
+    _disconnect(place)
+    assert path.read_text() == mine
+
+
+def test_a_skill_of_an_earlier_version_is_renewed(place: Workplace) -> None:
+    path = Path(place.project, SHARED)
+    _connect(place, "codex")
+    now = path.read_text()
+    earlier = "---\nname: aof\ndescription: Earlier.\n---\n"
+    digest = hexdigest(earlier.encode())[:12]
+    path.write_text(f"{earlier}\n<!-- aof: {digest}, written by 'aof init', taken away by 'aof init --remove' -->\n")
+    assert _connect(place, "codex") == {SHARED}
+    assert path.read_text() == now
+    path.write_bytes(now.replace("\n", "\r\n").encode())
+    _disconnect(place)
+    assert not path.exists()
+
+
+def _skills(place: Workplace) -> set[str]:
+    return {path.relative_to(place.project).as_posix() for path in Path(place.project).rglob("SKILL.md")}

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from aof.adapters.agents.hooks import with_hook, without_hook
+from aof.adapters.agents.hooks import command_for, with_hook, without_hook
 from aof.core.errors.base import InvalidInput
 
-COMMAND = "aof prime --agent claude"
-OURS = {"hooks": [{"type": "command", "command": COMMAND}]}
+COMMAND = command_for(("aof", "prime", "--hook", "--agent", "claude"))
+OURS = {"hooks": [{"type": "command", "command": COMMAND, "timeout": 15}]}
 OTHER = {"matcher": "startup", "hooks": [{"type": "command", "command": "echo hi"}]}
 SETTINGS = [
     "{}",
@@ -42,7 +42,9 @@ def test_a_file_that_was_made_for_the_hook_goes_with_it() -> None:
 
 
 def test_a_hook_that_a_person_changed_is_not_doubled_and_goes_too() -> None:
-    changed = with_hook(SETTINGS[7], COMMAND).replace(COMMAND, "/opt/aof prime --agent claude 2>/dev/null")
+    changed = with_hook(SETTINGS[7], COMMAND).replace(
+        json.dumps(COMMAND)[1:-1], "/opt/aof prime --agent claude 2>/dev/null"
+    )
     assert with_hook(changed, COMMAND) == changed
     assert without_hook(changed) == SETTINGS[7]
 
@@ -51,3 +53,11 @@ def test_a_hook_that_a_person_changed_is_not_doubled_and_goes_too() -> None:
 def test_settings_that_cannot_hold_a_hook_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         with_hook(text, COMMAND)
+
+
+@pytest.mark.parametrize(
+    "earlier", ["aof prime --agent claude", "/opt/bin/python3 -m aof --data-dir /x prime --agent claude"]
+)
+def test_the_hook_of_an_earlier_version_is_renewed(earlier: str) -> None:
+    text = json.dumps({"hooks": {"SessionStart": [OTHER, {"hooks": [{"type": "command", "command": earlier}]}]}})
+    assert json.loads(with_hook(text, COMMAND))["hooks"]["SessionStart"] == [OURS, OTHER]

@@ -9,6 +9,9 @@ import msgspec
 from aof.adapters.agents import entries
 from aof.adapters.agents.entries import Form
 
+_SHARED = ".agents/skills"
+_CLAUDES = ".claude/skills"
+_EITHER = (_SHARED, _CLAUDES)
 _EACH_CALL = "asks before it calls a tool, until you allow the tool for good"
 
 
@@ -37,6 +40,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     `also` are other names that people try, in small letters and without what stands between their words. `asks` says
     what the client wants from its user before it works. `hooks` is where it keeps commands for a session's start.
+    `skills` are the folders that it reads skills from, the best one first. `command` is what its users start it by.
     """
 
     name: str
@@ -47,6 +51,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     settings: ClientSettings | None = None
     asks: str = ""
     hooks: str | None = None
+    skills: tuple[str, ...] = (_SHARED,)
+    command: str | None = None
 
 
 KINDS: tuple[Kind, ...] = (
@@ -59,6 +65,8 @@ KINDS: tuple[Kind, ...] = (
         settings=ClientSettings(paths=(".mcp.json",), form=entries.CLAUDE),
         asks="asks at its next start whether you trust the folder and approve the server 'aof'",
         hooks=".claude/settings.json",
+        skills=(_CLAUDES,),
+        command="claude",
     ),
     Kind(
         name="codex",
@@ -69,6 +77,7 @@ KINDS: tuple[Kind, ...] = (
             paths=(".codex/config.toml",), form=entries.CODEX, servers="mcp_servers", syntax="toml"
         ),
         asks="reads the project's settings once you trust the folder, which it asks at its start",
+        command="codex",
     ),
     Kind(
         name="cursor",
@@ -77,6 +86,8 @@ KINDS: tuple[Kind, ...] = (
         signs=(".cursor",),
         settings=ClientSettings(paths=(".cursor/mcp.json",), form=entries.CURSOR),
         asks="lists the server under Settings > MCP, where you enable it; cursor-agent: 'cursor-agent mcp enable aof'",
+        skills=_EITHER,
+        command="cursor-agent",
     ),
     Kind(
         name="gemini",
@@ -86,6 +97,7 @@ KINDS: tuple[Kind, ...] = (
         notes="GEMINI.md",
         settings=ClientSettings(paths=(".gemini/settings.json",), form=entries.GEMINI),
         asks="starts servers of trusted folders only, and asks at its start; it also asks before a tool is called",
+        command="gemini",
     ),
     Kind(
         name="opencode",
@@ -99,6 +111,8 @@ KINDS: tuple[Kind, ...] = (
             top={"$schema": "https://opencode.ai/config.json"},
         ),
         asks="starts the server without asking",
+        skills=_EITHER,
+        command="opencode",
     ),
     Kind(
         name="copilot",
@@ -109,6 +123,8 @@ KINDS: tuple[Kind, ...] = (
             paths=(".mcp.json", ".github/mcp.json"), fresh=".github/mcp.json", form=entries.COPILOT
         ),
         asks="reads the project's servers once you trust the folder, which it asks at its start",
+        skills=_EITHER,
+        command="copilot",
     ),
     Kind(
         name="vscode",
@@ -117,6 +133,7 @@ KINDS: tuple[Kind, ...] = (
         signs=(".vscode/mcp.json",),
         settings=ClientSettings(paths=(".vscode/mcp.json",), form=entries.VSCODE, servers="servers"),
         asks="asks whether you trust the server when it is started for the first time",
+        skills=_EITHER,
     ),
     Kind(
         name="qwen",
@@ -126,6 +143,7 @@ KINDS: tuple[Kind, ...] = (
         notes="QWEN.md",
         settings=ClientSettings(paths=(".qwen/settings.json",), form=entries.QWEN),
         asks="waits until you approve the server: qwen mcp approve aof",
+        command="qwen",
     ),
     Kind(
         name="amp",
@@ -134,6 +152,8 @@ KINDS: tuple[Kind, ...] = (
         signs=(".amp",),
         settings=ClientSettings(paths=(".amp/settings.json",), form=entries.AMP, servers="amp.mcpServers"),
         asks="waits until you approve the server: amp mcp approve aof",
+        skills=_EITHER,
+        command="amp",
     ),
     Kind(
         name="windsurf",
@@ -159,6 +179,7 @@ KINDS: tuple[Kind, ...] = (
         signs=(".clinerules", ".cline"),
         settings=ClientSettings(paths=("~/.cline/data/settings/cline_mcp_settings.json",), form=entries.CLINE),
         asks=f"{_EACH_CALL}; its settings are for all projects",
+        skills=_EITHER,
     ),
     Kind(
         name="kiro",
@@ -167,6 +188,8 @@ KINDS: tuple[Kind, ...] = (
         signs=(".kiro",),
         settings=ClientSettings(paths=(".kiro/settings/mcp.json",), form=entries.KIRO),
         asks=f"{_EACH_CALL}; with --http also whether the settings may read AOF_TOKEN",
+        skills=(".kiro/skills",),
+        command="kiro-cli",
     ),
     Kind(
         name="goose",
@@ -177,6 +200,7 @@ KINDS: tuple[Kind, ...] = (
             paths=("~/.config/goose/config.yaml",), form=entries.GOOSE, servers="extensions", syntax="yaml"
         ),
         asks="starts the server without asking, in all projects; 'goose configure' switches it off and on",
+        skills=_EITHER,
     ),
     Kind(
         name="jetbrains",
@@ -186,6 +210,7 @@ KINDS: tuple[Kind, ...] = (
         settings=ClientSettings(paths=(".junie/mcp/mcp.json",), form=entries.JETBRAINS),
         asks="asks before it runs a tool, unless its action allowlist has it; AI Assistant takes the same JSON under "
         "Settings > Tools > AI Assistant > MCP",
+        skills=(".junie/skills",),
     ),
     Kind(
         name="generic",

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
+import shutil
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from aof._support.hashing import hexdigest
-from aof.adapters.agents import hooks, notes, servers
+from aof.adapters.agents import hooks, notes, servers, skill
 from aof.adapters.agents.clients import KINDS, ClientSettings, Kind, kind_named, readers_of
 from aof.adapters.agents.entries import (
     ACTOR,
@@ -33,16 +33,27 @@ _SLUG = 20  # characters of a project's name in a server's
 
 
 class Workplace(msgspec.Struct, frozen=True):
-    """What is connected: a project's folder, the home of its person, and the data directory."""
+    """What is connected: a project's folder, the home of its person, and the data directory.
+
+    `start` is how AOF is started on this machine.
+    """
 
     project: str
     home: str
     root: str
+    start: tuple[str, ...] = ("aof",)
 
 
-def found(project: str) -> tuple[str, ...]:
-    """The kinds of agents that have left signs in a project."""
-    return tuple(kind.name for kind in KINDS if any(os.path.lexists(f"{project}/{sign}") for sign in kind.signs))
+def found(project: str) -> dict[str, str]:
+    """The kinds of agents that a project has, by what shows it: a file of theirs, or a command that is installed."""
+    shown = {}
+    for kind in KINDS:
+        sign = next((sign for sign in kind.signs if os.path.lexists(f"{project}/{sign}")), None)
+        if sign is not None:
+            shown[kind.name] = f"{kind.title}: {sign} is here"
+        elif kind.command is not None and shutil.which(kind.command):
+            shown[kind.name] = f"{kind.title}: the command {kind.command} is installed"
+    return shown
 
 
 def kinds_of(names: tuple[str, ...]) -> tuple[Kind, ...]:
@@ -82,6 +93,8 @@ class _Plan:
             if kind.hooks is not None and server.url is None:
                 self._each(kind.hooks, self._add_hook, kind, server)
             self._each(kind.notes, self._add_notes, kind)
+        if server.url is None:  # the command works on the files that are here
+            self._place_skills({kind.name for kind in kinds})
         return self._drafts.changes()
 
     def disconnect(self, kinds: tuple[Kind, ...]) -> list[FileChange]:
@@ -93,6 +106,7 @@ class _Plan:
                 self._each(kind.hooks, self._remove_hook)
             if self._drafts.is_within(kind.notes):
                 self._each(kind.notes, self._remove_notes, kind, connected)
+        self._place_skills(connected, add=False)
         return self._drafts.changes()
 
     def _each(self, path: str, step: Callable[..., None], *given: Any) -> None:
@@ -113,9 +127,8 @@ class _Plan:
         if entry is not None and not is_untouched(entry, settings.form):
             return
         command = server.command
-        if command and path.startswith("~/") and "--data-dir" not in command:
-            verb = command.index("mcp")
-            command = (*command[:verb], "--data-dir", self._place.root, *command[verb:])
+        if path.startswith("~/") and command:  # nobody else reads it, so it may say where things are on this machine
+            command = (*self._place.start, "--data-dir", self._place.root, *command[command.index("mcp") :])
         actors = {kind.name, *_actors(path, entry), *self._overruled(path)}
         new = settings.form.entry(name, Server(command, server.url), _environment(path, actors))
         new = with_token_of(new, entry) if settings.form.gap else new
@@ -178,13 +191,40 @@ class _Plan:
         return False
 
     def _add_hook(self, path: str, kind: Kind, server: Server) -> None:
-        words = [*server.command[: server.command.index("mcp")], "prime", "--agent", kind.name]
-        self._drafts.put(path, hooks.with_hook(self._drafts.text(path), shlex.join(words)))
+        start = server.command[: server.command.index("mcp")]
+        command = hooks.command_for((*start, "prime", "--hook", "--agent", kind.name))
+        self._drafts.put(path, hooks.with_hook(self._drafts.text(path), command))
 
     def _remove_hook(self, path: str) -> None:
         text = self._drafts.text(path)
         if text and "prime" in text:
             self._drafts.put(path, hooks.without_hook(text))
+
+    def _place_skills(self, connected: set[str], *, add: bool = True) -> None:
+        """Let each connected kind find the skill, and none of them twice if that can be.
+
+        A kind that reads several folders gets none of its own where another one's will do. Removing adds none.
+        """
+        kinds = [kind for kind in KINDS if kind.name in connected | self._noted()]
+        needed: set[str] = set()
+        for kind in sorted(kinds, key=lambda kind: len(kind.skills)):
+            needed |= set() if needed & {*kind.skills} else {kind.skills[0]}
+        for folder in {folder: None for kind in KINDS for folder in kind.skills}:
+            path = f"{folder}/aof/SKILL.md"
+            if not self._drafts.is_within(path):
+                continue
+            text = self._drafts.text(path)
+            if folder in needed and (add if text is None else skill.is_untouched(text)):
+                self._drafts.put(path, skill.skill())
+            elif folder not in needed and text is not None and skill.is_untouched(text):
+                self._drafts.put(path, None)
+            elif folder not in needed and text is not None and not add:
+                self._drafts.keep(path)
+
+    def _noted(self) -> set[str]:
+        """The kinds that the notes are for: whoever is connected."""
+        paths = filter(self._drafts.is_within, {kind.notes for kind in KINDS})
+        return {name for path in paths for name in notes.readers(self._drafts.text(path)) or ()}
 
     def _add_notes(self, path: str, kind: Kind) -> None:
         text = self._drafts.text(path)

@@ -7,6 +7,7 @@ name the variable that holds it, or leave a gap where the client cannot read var
 from __future__ import annotations
 
 from collections.abc import Callable
+from posixpath import join
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ TOKEN = "AOF_TOKEN"  # noqa: S105 - the name of the variable
 GAP = "<token>"
 _DESCRIPTION = "Tasks of this project's agents"
 _STARTED = ["mcp", "--tools", "worker"]  # how our commands end; those of earlier versions end with `mcp`
+_WORKSPACE = "${workspaceFolder}"
 _SECONDS = 300  # that goose waits for an answer
 Entry = dict[str, Any]
 
@@ -67,10 +69,13 @@ def _at(key: str, variable: str, **more: str) -> Callable[[str, str], Entry]:
 
 def _in_workspace(name: str, command: tuple[str, ...], environment: dict[str, str]) -> Entry:
     """Cursor does not promise where it starts a server, but it puts in the project's folder."""
-    verb = command.index("mcp")
-    where = () if "--data-dir" in command else ("--data-dir", "${workspaceFolder}/.aof")
-    placed = (*command[:verb], *where, *command[verb:])
-    return {"type": "stdio", **_plain(name, placed, environment)}
+    words = list(command)
+    if "--data-dir" in words:
+        place = words.index("--data-dir") + 1
+        words[place] = join(_WORKSPACE, words[place])
+    else:  # from the folder, so that each worktree finds the directory that all of them share
+        words[1:1] = ["--data-dir", _WORKSPACE]
+    return {"type": "stdio", **_plain(name, tuple(words), environment)}
 
 
 def _opencode(_name: str, command: tuple[str, ...], environment: dict[str, str]) -> Entry:

@@ -16,7 +16,7 @@ import msgspec
 from aof.core.errors.base import InvalidInput
 from aof.core.errors.storage import StorageFailed
 
-Action = Literal["create", "change", "delete"]
+Action = Literal["create", "change", "delete", "keep"]
 _TOKEN = re.compile(r"Bearer [^\s\"'$<{]+")  # the name of a variable, or a gap, is no secret
 _LARGEST = 4 * 1024 * 1024  # bytes of somebody's settings
 
@@ -24,7 +24,7 @@ _LARGEST = 4 * 1024 * 1024  # bytes of somebody's settings
 class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     """One file that would become another; `after` is None when it would go.
 
-    `edited` says that somebody has changed what is taken away. `file` is the file itself.
+    `edited` says that somebody has changed what is taken away, or is kept for that reason. `file` is the file itself.
     """
 
     path: str
@@ -66,12 +66,16 @@ class Drafts:
         self._after[self._file(path)] = text
         self._edited |= {self._file(path)} if edited else set()
 
+    def keep(self, path: str) -> None:
+        """Leave a file that was ours to the person who has edited it, and say so."""
+        self._edited.add(self._file(path))
+
     def changes(self) -> list[FileChange]:
-        """What has to be done on the disk."""
+        """What has to be done on the disk, and what is kept there."""
         return [
             _change(self._names[file], file, self._before[file], after, edited=file in self._edited)
             for file, after in self._after.items()
-            if after != self._before[file]
+            if after != self._before[file] or file in self._edited
         ]
 
     def _file(self, path: str) -> str:
@@ -88,6 +92,8 @@ class Drafts:
 def make(changes: list[FileChange]) -> None:
     """Make the changes, each file at once."""
     for change in changes:
+        if change.action == "keep":
+            continue
         folder = os.path.dirname(change.file)
         try:
             if change.after is None:
@@ -122,7 +128,9 @@ def _read(file: str, path: str) -> str | None:
 
 
 def _change(path: str, file: str, before: str | None, after: str | None, *, edited: bool) -> FileChange:
-    action: Action = "delete" if after is None else "create" if before is None else "change"
+    action: Action = (
+        "keep" if after == before else "delete" if after is None else "create" if before is None else "change"
+    )
     old, new = (before or "").splitlines(), (after or "").splitlines()
     shown = [f"+ {line}" for line in new if line not in old] + [f"- {line}" for line in old if line not in new]
     added = _TOKEN.sub("Bearer …", "\n".join(shown))

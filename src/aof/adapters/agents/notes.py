@@ -15,14 +15,9 @@ _FOR = re.compile(r"^<!-- for ([a-z, ]+) -->\r?$", re.MULTILINE)
 _TEXT = """\
 ## Tasks
 
-Work in this project is tracked by AOF. Begin a session with `aof prime`. Use the `aof_*` tools, or the `aof` command:
-
-- take a task before you work on it: `aof_task_claim`, or `aof claim --agent NAME`
-- finish it with a summary: `aof_task_complete`, or `aof complete ID --text "…"`
-- say what is in the way: `aof_task_block`, or `aof block ID --reason "…"`
-- give work to others: `aof_dispatch`, or `aof create "TITLE" --text "…"`
-
-Do not edit files below `.aof/events` or `.aof/runs`.
+Work in this project is tracked by AOF. Begin a session with `aof prime`, take a task before you work on it, and report
+how it ended. If you have `aof_*` tools, use them; else the `aof` command, as the skill `aof` and `aof --help` say.
+Do not edit files below `.aof`.
 """
 
 

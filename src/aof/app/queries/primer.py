@@ -38,8 +38,9 @@ def prime(fabric: Fabric, agent: str) -> str:
     lines = [
         f"# AOF: you are {agent}",
         "",
-        "Tasks live in a shared fabric. A claim has one winner and a lease; report when you are done.",
+        "You share these tasks with other agents: claim one before you work on it, and report how it ended.",
         "Tasks: " + (", ".join(f"{count} {status}" for status, count in counts.items()) or "none yet"),
+        *_first_call(agent, held, waiting.tasks),
     ]
     lines += _section("You hold", held, len(held))
     lines += _comments(fabric, held)
@@ -54,14 +55,24 @@ def prime(fabric: Fabric, agent: str) -> str:
     lines += [
         "",
         "How to work:",
-        f"- take: aof_task_claim (CLI: aof claim --agent {agent}); read it: aof_task_show (aof show ID)",
+        f"- take: aof_task_claim (CLI: aof claim ID --agent {agent} --keep); read it: aof_task_show (aof show ID)",
         f"- while working: aof_task_update with a note for the work log (aof update ID --agent {agent} --text …)",
-        f"- finish: aof_task_complete with a summary (aof complete ID --agent {agent} --text …)",
-        "- stuck: aof_task_block with a reason",
+        f"- finish: aof_task_complete with a summary (aof complete ID --agent {agent} --run RUN --text …)",
+        f"- a question to a person: aof_ask (aof ask ID … --agent {agent})",
+        "- stuck for good: aof_task_block with a reason (aof block ID --reason …)",
         "- new work for others: aof_dispatch (aof create TITLE --text … --agent A)",
         "- an error names the call that works; follow it",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _first_call(agent: str, held: Sequence[Row], ready: Sequence[Row]) -> list[str]:
+    """The call to begin with: what the agent holds goes before what it could take."""
+    if held:
+        return [f"Next: go on with {held[0].id}: aof_task_show (aof show {held[0].id})"]
+    if ready:
+        return [f"Next: aof_task_claim {ready[0].id} (aof claim {ready[0].id} --agent {agent} --keep)"]
+    return []
 
 
 def _to_review(fabric: Fabric, agent: str) -> list[str]:

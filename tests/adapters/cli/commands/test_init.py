@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import tomllib
@@ -22,6 +23,8 @@ MINE = {
     ".cursor/mcp.json": '{"mcpServers":{}, "x":1}',
     "AGENTS.md": "# Agents\r\n\r\nBe kind.\r\n",
 }
+
+SKILLS = (".agents/skills/aof/SKILL.md", ".claude/skills/aof/SKILL.md")
 
 
 def _write(folder: Path) -> None:
@@ -43,7 +46,7 @@ def test_what_init_writes_for_named_agents_is_complete_and_can_be_taken_away(aof
     assert _files(tmp_path) == before
     written = aof("init", *named, "--json").data
     assert {one["path"] for one in written["agents"]} == {one["path"] for one in shown["agents"]}
-    assert {one["path"] for one in written["agents"]} == {*MINE, ".claude/settings.json"}
+    assert {one["path"] for one in written["agents"]} == {*MINE, ".claude/settings.json", *SKILLS}
     assert {one["action"] for one in written["agents"]} == {"change", "create"}
 
     settings = tomllib.loads((tmp_path / ".codex/config.toml").read_text())
@@ -67,7 +70,7 @@ def test_files_that_init_made_are_gone_after_remove(aof: Aof, tmp_path: Path) ->
     made = aof("init", "--agent", "claude", "--agent", "codex", "--json").data["agents"]
     assert {(one["path"], one["action"]) for one in made} == {
         (".mcp.json", "create"), ("CLAUDE.md", "create"), (".codex/config.toml", "create"), ("AGENTS.md", "create"),
-        (".claude/settings.json", "create"),
+        (".claude/settings.json", "create"), *((skill, "create") for skill in SKILLS),
     }  # fmt: skip
     server = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["aof"]
     assert server["args"][-3:] == ["mcp", "--tools", "worker"]
@@ -321,3 +324,85 @@ def test_an_entry_that_somebody_changed_is_removed_and_shown(aof: Aof, tmp_path:
 def test_a_run_may_not_change_the_settings_of_agents(aof: Aof, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AOF_RUN_SECRET", "x/y/z")
     assert aof("init", "--remove").code == 1
+
+
+_OF_A_MACHINE = re.compile(r"/(home|root|tmp|usr|opt|srv|Users|work)/|python")
+_OF_A_TASK = re.compile(r"(TASK|RUN|MSG)-\d|aof_[0-9a-f]{8}_")
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("place", [".aof", "sub/data", "../{name}-elsewhere/data"])
+@pytest.mark.parametrize("path", ["with", "without"])
+def test_what_goes_into_a_project_suits_every_machine_and_names_no_task(
+    aof: Aof, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, path: str
+) -> None:
+    (tmp_path / "bin").mkdir()
+    if path == "with":
+        (tmp_path / "bin/aof").write_text("")
+        (tmp_path / "bin/aof").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    root = tmp_path / place.format(name=tmp_path.name)
+    every = [word for kind in KINDS for word in ("--agent", kind.name)]
+    said = aof("--data-dir", str(root), "init", *every, "--json")
+    written = {one["path"] for one in said.data["agents"] if not one["path"].startswith("~")}
+    assert len(written) > len(KINDS)
+    for name in written:
+        text = (tmp_path / name).read_text()
+        for known in (str(tmp_path), str(Path.home()), sys.prefix, os.uname().nodename, str(root)):
+            assert known not in text, name
+        assert _OF_A_MACHINE.search(text) is None, name
+        assert _OF_A_TASK.search(text) is None, name
+    steps = " ".join(said.data["next"])
+    assert ("aof is not on the PATH" in steps) == (path == "without")
+    assert (f"AOF_DATA_DIR={root.resolve()}" in steps) == place.startswith("..")
+    server = json.loads((tmp_path / ".mcp.json").read_text())["mcpServers"]["aof"]
+    assert server["command"] == "aof"
+    assert ("sub/data" in server["args"]) == (place == "sub/data")
+
+
+def test_in_a_worktree_the_files_are_the_worktrees_and_find_the_data_that_all_share(
+    aof: Aof, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+    for words in (
+        ("init", "-q"),
+        ("add", "-A"),
+        (*who, "commit", "-qm", "x", "--no-verify"),
+        ("worktree", "add", "-q", "side"),
+    ):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
+    worktree = tmp_path / "side"
+    monkeypatch.chdir(worktree)
+    aof("init", "--agent", "claude", "--agent", "cursor")
+    assert not (tmp_path / ".mcp.json").exists()
+    assert "--data-dir" not in (worktree / ".mcp.json").read_text()
+    words = json.loads((worktree / ".cursor/mcp.json").read_text())["mcpServers"]["aof"]["args"]
+    placed = [word.replace("${workspaceFolder}", str(worktree)) for word in words[: words.index("mcp")]]
+    assert "TASK-" in aof(*placed, "create", "Seen by all").out
+    assert "Seen by all" in aof("list").out
+    monkeypatch.chdir(tmp_path)
+    assert "Seen by all" in aof("list").out
+
+
+def test_agents_are_found_by_their_files_and_by_installed_commands(
+    aof: Aof, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "CLAUDE.md").write_text("# Mine\n")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/codex").write_text("")
+    (tmp_path / "bin/codex").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    said = aof("init", "--dry-run")
+    assert "found Claude Code: CLAUDE.md is here\nfound Codex: the command codex is installed\n" in said.out
+    assert ".codex/config.toml: would create" in said.out
+    assert len(said.out.splitlines()) < 120
+    assert not (tmp_path / ".codex").exists()
+    assert aof("init", "--agent", "codex", "--dry-run", "--json").data["found"] == []
+
+
+def test_a_skill_that_somebody_edited_is_kept_and_named(aof: Aof, tmp_path: Path) -> None:
+    aof("init", "--agent", "codex")
+    path = tmp_path / ".agents/skills/aof/SKILL.md"
+    path.write_text(path.read_text() + "Run the linter first.\n")
+    assert ".agents/skills/aof/SKILL.md: kept, as somebody has edited it" in aof("init", "--remove").out
+    assert path.exists()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from threading import Timer
 from typing import Any, Protocol
 
 from aof._support.printable import clean
@@ -12,8 +14,13 @@ from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal.screen import Screen
 from aof.app.commands.identity import refuse_in_run
 from aof.app.queries import primer
+from aof.core.errors.storage import NoDataDirectory
 from aof.core.validation import limits
 
+_SHOWN, _EXCERPT = 30, 12  # lines of a file: more than the first number are shown by their beginning
+_HOOK_SECONDS = 5
+_NO_ANSWER = "AOF did not answer"
+_WITHOUT = "Begin without it, tell the person, and try later: aof prime"
 _USES = {"link": "(link to the board)", "session": "(board session)"}
 
 
@@ -49,10 +56,17 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
                 solo=values.get("solo", False),
             )
             driver = context.bootstrap("add_merge_driver")(root)
-    changes, steps = settings.wire_agents(
+    changes, steps, found = settings.wire_agents(
         root, agents, http=http, dry_run=dry, sure=None if context.options.get("json") else _sure
     )
-    data = {"dataDir": root, "created": made and not dry, "dryRun": dry, "agents": _shown(changes), "next": steps}
+    data = {
+        "dataDir": root,
+        "created": made and not dry,
+        "dryRun": dry,
+        "found": found,
+        "agents": _shown(changes),
+        "next": steps,
+    }
 
     def text(screen: Screen) -> None:
         if http is None:
@@ -61,7 +75,7 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
                 screen.line(f"who ran a task {'could' if dry else 'may'} approve it: selfReview = true in aof.toml")
         if driver:
             screen.line(".git/config: merge driver 'aof' added, for 'git pull' and 'aof merge'")
-        _list(screen, changes, dry=dry)
+        _list(screen, changes, dry=dry, found=found)
         for step in steps:
             screen.line(f"next: {step}")
 
@@ -87,20 +101,36 @@ def _shown(changes: list[WrittenFile]) -> list[dict[str, Any]]:
     ]
 
 
-def _list(screen: Screen, changes: list[WrittenFile], *, dry: bool) -> None:
+def _list(screen: Screen, changes: list[WrittenFile], *, dry: bool, found: Sequence[str] = ()) -> None:
+    for one in found if dry else ():
+        screen.line(f"found {one}")
     for change in changes:
+        if change.action == "keep":
+            screen.line(f"{change.path}: {'would be ' if dry else ''}kept, as somebody has edited it")
+            continue
         edited = ", although somebody had edited it:" if change.edited else ""
         screen.line(f"{change.path}: {'would ' if dry else ''}{change.action}{'' if dry else 'd'}{edited}")
-        if dry or change.edited:
+        if change.edited:
             screen.block(change.added)
+        elif dry:
+            screen.block(_beginning(change.added))
 
 
-def _sure(changes: list[WrittenFile]) -> bool:
+def _beginning(added: str) -> str:
+    """What a file gets, or how it begins if it is long."""
+    lines = added.splitlines()
+    return (
+        added if len(lines) <= _SHOWN else "\n".join([*lines[:_EXCERPT], f"… and {len(lines) - _EXCERPT} more lines"])
+    )
+
+
+def _sure(found: list[str], changes: list[WrittenFile]) -> bool:
     """Ask a person; whoever cannot be asked has not agreed."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
+    sys.stdout.write(clean("".join(f"found {one}\n" for one in found) + "\n", lines=True))
     for change in changes:
-        sys.stdout.write(clean(f"{change.path} ({change.action})\n{change.added}\n\n", lines=True))
+        sys.stdout.write(clean(f"{change.path} ({change.action})\n{_beginning(change.added)}\n\n", lines=True))
     sys.stdout.write("Write this, so that your agents find AOF? [y/N] ")
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")
@@ -116,6 +146,29 @@ def mcp(context: Context, values: dict[str, Any]) -> Answer:
 
 def prime(context: Context, values: dict[str, Any]) -> Answer:
     """`aof prime`."""
+    if not values.get("hook", False):
+        return _primed(context, values)
+    watch = Timer(_HOOK_SECONDS, _give_up)
+    watch.daemon = True
+    watch.start()
+    try:
+        answer = _primed(context, values)
+    except NoDataDirectory:
+        answer = Answer({"text": ""}, lambda _screen: None)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the session begins
+        told = f"{_NO_ANSWER}: {clean(str(error))}\n{_WITHOUT}"
+        answer = Answer({"text": told}, lambda screen: screen.block(told))
+    watch.cancel()
+    return answer
+
+
+def _give_up() -> None:
+    sys.stdout.write(f"{_NO_ANSWER} in {_HOOK_SECONDS} seconds.\n{_WITHOUT}\n")
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _primed(context: Context, values: dict[str, Any]) -> Answer:
     if problem := limits.name("agent", values.get("agent", context.fabric.actor)):
         raise problem
     text = primer.prime(context.fabric, values.get("agent", context.fabric.actor))

@@ -1422,6 +1422,7 @@ VERBS: tuple[Verb, ...] = (
         order=10,
         options=(
             Option("--agent", "whose session begins (else the actor)", metavar="A"),
+            Option("--hook", "for a client's hook: always succeed, and give up after 5 seconds"),
         ),
         example="aof prime --agent swe-backend",
     ),

@@ -371,7 +371,12 @@ ROWS: tuple[Operation, ...] = (
         effect="read",
         tool="aof_prime",
         verb="prime",
-        cli=Cli(section="serve", order=10, example="aof prime --agent swe-backend"),
+        cli=Cli(
+            section="serve",
+            order=10,
+            example="aof prime --agent swe-backend",
+            extra=(Extra(option="--hook", help="for a client's hook: always succeed, and give up after 5 seconds"),),
+        ),
         ask=_prime,
     ),
 )
