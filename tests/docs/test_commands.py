@@ -32,7 +32,7 @@ PAGES = {
     "docs/howto/live-in-a-git-repository.md": (19, 3),
     "docs/howto/move-from-other-tools.md": (8, 0),
     "docs/howto/recover-from-damage.md": (16, 0),
-    "docs/howto/route-tasks.md": (11, 0),
+    "docs/howto/route-tasks.md": (13, 0),
     "docs/howto/run-agents.md": (6, 0),
     "docs/howto/schedule-work.md": (12, 0),
     "docs/howto/script-aof.md": (9, 0),

@@ -104,7 +104,8 @@ _ESCALATION: Final = {"type": "escalation.requested", "subject": "two owners of 
 CASES: Final[tuple[Case, ...]] = (
     Case("create a task", "create", "none", given={"title": "New", "brief": "Do it."}, everywhere=True),
     Case("claim a task for anybody", "claim", everywhere=True),
-    Case("claim a task routed to another", "claim", "routed", everywhere=True),
+    Case("claim a task reserved for another", "claim", "routed", everywhere=True),
+    Case("steal a task reserved for another", "claim", "routed", given={"steal": True}),
     Case("claim a hop for the role dev", "claim", "gated"),
     Case("claim in the name of a worker", "claim", given={"agent": OTHER}, everywhere=True),
     Case("create in the name of a worker", "create", "none", given={"title": "New", "brief": "x", "actor": OTHER}),
@@ -125,6 +126,8 @@ CASES: Final[tuple[Case, ...]] = (
     *_both("reject", "reviewed", "reject", blockers=["not yet"]),
     *_both("comment", "free", "comment on a waiting task", text="Have you seen this?"),
     *_both("comment", "running", "comment on a running task", text="Have you seen this?"),
+    Case("complete a task that nobody has claimed", "complete"),
+    *_both("assign", "routed", "assign a reserved task", agent="rev"),
     *_both("edit", "free", "edit title of a waiting task", title="Other"),
     *_both("edit", "free", "edit gates of a waiting task", metadata={"reviewRequired": False}),
     *_both("edit", "running", "edit gates of a running task", everywhere=True, metadata={"reviewRequired": False}),

@@ -76,6 +76,12 @@ class Scene(msgspec.Struct, frozen=True):
 Provoke = Callable[[Scene], Asked]
 
 
+def _waits_for_an_answer(scene: Scene) -> Asked:
+    task_id = scene.held(WHO)
+    scene.fabric.ask(task_id, text="May I?", agent=WHO)
+    return "complete", {"task_id": task_id, "summary": "done"}
+
+
 def _all_taken(scene: Scene) -> Asked:
     for row in scene.fabric.ready(limit=1000).tasks:
         scene.fabric.claim(row.id, agent="bob")
@@ -260,6 +266,10 @@ PLAIN: dict[str, Provoke] = {
         {"task_id": scene.held(WHO, review=False, acceptance=["it works"])},
     ),
     "unreadable_task": _broken_file,
+    "reserved": lambda scene: (
+        "claim", {"task_id": scene.fabric.as_actor(WHO).create("Do it", brief="x", agent="bob").task_id, "agent": WHO},
+    ),
+    "question_open": _waits_for_an_answer,
     "outcome_required": lambda scene: ("complete", {"task_id": scene.gated(), "outcome": "maybe"}),
     "workflow_not_found": lambda _scene: ("workflow_show", {"name": "nothing"}),
     "invalid_workflow": _unreadable_workflow,
@@ -329,7 +339,7 @@ def _one_too_many(scene: Scene) -> Asked:
 
 def _for_bob_only(scene: Scene) -> Asked:
     _free(scene)
-    return "claim", {"task_id": scene.task(agent="bob"), "agent": WHO}
+    return "claim", {"task_id": scene.task(role="reviewer"), "agent": WHO}
 
 
 def _own_work(scene: Scene) -> Asked:
@@ -401,6 +411,7 @@ NOT_BY_A_CALL: dict[str, str] = {
         ),
         _ANSWER,
     ),
+    "not_claimed": "of sessions only, the command line claims at once; tests/surfaces/test_claims.py",
     "charter_exists": "only a maintainer comes that far; tests/app/documents/charter",
     "not_undoable": "needs a change that cannot be undone; tests of undo",
     "actor_mismatch": "depends on how the caller has proven itself; tests/surfaces/test_identity.py",

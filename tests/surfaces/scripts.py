@@ -167,6 +167,8 @@ def moving(tape: Tape) -> None:
     tape.ask("update", task_id=task_id, status="ready", body="# Both\n")
     tape.refused("update", "task_not_found", task_id=MISSING, status="ready")
     tape.ask("edit", task_id=task_id, title="Moved on", priority="low", routing={"agent": "ada", "tags": ["x"]})
+    tape.ask("assign", task_id=task_id, nobody=True)
+    tape.ask("assign", task_id=task_id, agent="ada")
     tape.ask("edit", task_id=task_id, description="Other words\n", metadata={"estimate": 3})
     tape.ask("edit", task_id=task_id, title="Moved on")
     tape.refused("edit", "invalid", task_id=task_id, title=" ")

@@ -76,6 +76,7 @@ def test_a_new_task_is_announced_once_and_first_however_it_comes_in(doors: Doors
 def test_the_hint_of_an_incomplete_completion_works_on_every_surface(doors: Doors, surface: str) -> None:
     door = doors[surface]
     task_id = door.elsewhere.create("Work", acceptance=["it works"], review=False).task_id
+    door.elsewhere.claim(task_id, agent="tester")
     refused = door.ask("complete", task_id=task_id)
     assert isinstance(refused, Refusal)
     assert refused.code == "not_reconciled"

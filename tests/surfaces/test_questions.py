@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -11,7 +12,10 @@ from typing import Any
 import pytest
 
 from aof.adapters.http.api.responses import PREFIX
+from tests.support.messages import message
+from tests.support.service import workflow
 from tests.support.waiting import eventually
+from tests.support.workflows import hop, template
 from tests.surfaces.conftest import Doors
 from tests.surfaces.doors import OverHttp, Refusal, http_door
 
@@ -106,3 +110,69 @@ def test_many_agents_wait_for_answers_and_leave_the_server_free(http: OverHttp) 
     for one in waiting:
         one.join(120)
     assert {task: one["answer"]["text"] for task, one in got.items()} == {task: f"for {task}" for task, _ in made}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_work_is_not_complete_while_its_agent_waits_for_an_answer(doors: Doors, surface: str) -> None:
+    door, task_id = _asked(doors, surface)
+    run = door.elsewhere.get(task_id).lease.run_id
+    door.ask("ask", task_id=task_id, text="Which region?", run=run)
+    refused = door.ask("complete", task_id=task_id, run=run, summary="deployed")
+    assert isinstance(refused, Refusal)
+    assert refused.code == "question_open"
+    if surface != "python":
+        for word in ("Q1", "wait", "withdraw"):
+            assert word in refused.hint
+    assert (
+        door.ask("complete", task_id=task_id, run=run, summary="to eu", withdraw_questions=True)["status"] == "review"
+    )
+    (question,) = door.elsewhere.get(task_id).questions
+    assert (question.answer.by, question.answer.text.partition(":")[0]) == ("ada", "withdrawn")
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_with_the_answer_the_work_is_complete(doors: Doors, surface: str) -> None:
+    door, task_id = _asked(doors, surface)
+    run = door.elsewhere.get(task_id).lease.run_id
+    door.ask("ask", task_id=task_id, text="Which region?", run=run)
+    assert door.ask("progress", task_id=task_id, run=run, text="waiting")["taskId"] == task_id
+    door.elsewhere.answer(task_id, text="eu")
+    assert door.ask("complete", task_id=task_id, run=run, summary="to eu")["status"] == "review"
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_hop_is_not_complete_while_its_agent_waits_for_an_answer(doors: Doors, surface: str) -> None:
+    door = doors[surface]
+    workflow(door.root, template(hop("a"), hop("b", "a")))
+    task_id = door.elsewhere.create("Gated", workflow="flow").task_id
+    run = door.elsewhere.claim(task_id, agent="ada").run_id
+    door.elsewhere.ask(task_id, text="Which region?", run=run)
+    refused = door.ask("complete", task_id=task_id, run=run)
+    assert isinstance(refused, Refusal)
+    assert refused.code == "question_open"
+    done = door.ask("complete", task_id=task_id, run=run, withdraw_questions=True)
+    assert isinstance(done, dict), done
+    assert done["status"] == "ready"
+    assert not door.elsewhere.get(task_id).open_questions
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("gated", [False, True], ids=["plain", "gated"])
+def test_a_report_by_message_is_kept_and_withdraws_the_question(doors: Doors, surface: str, *, gated: bool) -> None:
+    door = doors[surface]
+    workflow(door.root, template(hop("a"), hop("b", "a")))
+    task_id = door.elsewhere.create("By message", workflow="flow" if gated else None).task_id
+    run = door.elsewhere.claim(task_id, agent="tester").run_id
+    door.elsewhere.ask(task_id, text="Which region?", run=run)
+    report = json.dumps(
+        message("completion.report", task_id, "tester", {"outcome": "done", "summaryRef": "outputs/s.md"})
+    )
+    answer = door.ask("send", messages=[report])
+    assert isinstance(answer, dict), answer
+    (sent,) = answer["results"]
+    assert sent["outcome"] == "accepted", sent
+    assert door.elsewhere.get(task_id).open_questions, "the run goes on until its session ends"
+    door.ask("session_end", agent="tester", run=run)
+    task = door.elsewhere.get(task_id)
+    assert (task.status, task.open_questions) == ("ready" if gated else "review", ())
+    assert [one.answer.by for one in task.questions if one.answer is not None] == ["tester"]

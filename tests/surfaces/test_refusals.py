@@ -47,7 +47,9 @@ def _in_review(mcp: OverMcp) -> str:
 
 def _gated(mcp: OverMcp) -> str:
     workflow(mcp.root, template(hop("a"), hop("b", "a")))
-    return _task(mcp, workflow="flow")
+    task_id = _task(mcp, workflow="flow")
+    mcp.elsewhere.claim(task_id, agent="tester")
+    return task_id
 
 
 def _cancelled(mcp: OverMcp) -> str:
@@ -63,9 +65,16 @@ TEACHING: dict[str, Provoke] = {
     "claim of a held task": lambda mcp: ("aof_task_claim", {"taskId": _held(mcp)}),
     "heartbeat of a task that nobody runs": lambda mcp: ("aof_task_heartbeat", {"taskId": _task(mcp)}),
     "completing what another holds": lambda mcp: ("aof_task_complete", {"taskId": _held(mcp)}),
-    "an outcome that needs blockers": lambda mcp: ("aof_task_complete", {"taskId": _task(mcp), "outcome": "blocked"}),
-    "an outcome that there is not": lambda mcp: ("aof_task_complete", {"taskId": _task(mcp), "outcome": "maybe"}),
+    "an outcome that needs blockers": lambda mcp: (
+        "aof_task_complete",
+        {"taskId": _held(mcp, "tester"), "outcome": "blocked"},
+    ),
+    "an outcome that there is not": lambda mcp: (
+        "aof_task_complete",
+        {"taskId": _held(mcp, "tester"), "outcome": "maybe"},
+    ),
     "such an outcome of a hop": lambda mcp: ("aof_task_complete", {"taskId": _gated(mcp), "outcome": "maybe"}),
+    "completing what one has not claimed": lambda mcp: ("aof_task_complete", {"taskId": _task(mcp)}),
     "completing what is cancelled": lambda mcp: ("aof_task_complete", {"taskId": _cancelled(mcp)}),
     "claiming a draft": lambda mcp: ("aof_task_claim", {"taskId": _task(mcp, metadata={"draft": True})}),
     "claiming from the backlog": lambda mcp: ("aof_task_claim", {"taskId": _task(mcp, backlog=True)}),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Answered,
         Applied,
         AskedQuestion,
+        Assigned,
         Beaten,
         Commented,
         Completed,
@@ -617,6 +618,19 @@ class Facade:
             task_id, parent_id=parent_id, clear=clear, key=key, actor=actor, **changes
         )
 
+    def assign(
+        self,
+        task_id: str,
+        agent: str | None = None,
+        *,
+        nobody: bool = False,
+        key: str | None = None,
+        actor: str | None = None,
+        expect_rev: int | None = None,
+    ) -> Assigned:
+        """Reserve the task for an agent, or for `nobody`: then the first that can take it gets it."""
+        return self.services.expecting(expect_rev).tasks.assign(task_id, agent, nobody=nobody, key=key, actor=actor)
+
     def comment(
         self,
         task_id: str,
@@ -848,6 +862,7 @@ class Facade:
         worker: str = "pull",
         hop: str | None = None,
         keep: bool | None = None,
+        steal: bool = False,
         actor: str | None = None,
         expect_rev: int | None = None,
     ) -> ClaimedRun:
@@ -855,11 +870,21 @@ class Facade:
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
         the same run for as long as that is held. With `keep`, the claim outlives the caller's session, and what the
-        caller does with the task renews it; else the caller's connection decides.
+        caller does with the task renews it; else the caller's connection decides. `steal` takes a task that is reserved
+        for another agent, as far as the caller may assign it.
         """
         return self._held(
             self.services.expecting(expect_rev).runs.claim(
-                task_id, agent=agent, ttl=ttl, wait=wait, key=key, worker=worker, hop=hop, keep=keep, actor=actor
+                task_id,
+                agent=agent,
+                ttl=ttl,
+                wait=wait,
+                key=key,
+                worker=worker,
+                hop=hop,
+                keep=keep,
+                steal=steal,
+                actor=actor,
             )
         )
 
@@ -937,6 +962,7 @@ class Facade:
         caller_role: str | None = None,
         hop: str | None = None,
         allow_open_children: bool = False,
+        withdraw_questions: bool = False,
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
@@ -957,6 +983,7 @@ class Facade:
             caller_role=caller_role,
             hop=hop,
             allow_open_children=allow_open_children,
+            withdraw_questions=withdraw_questions,
             run=run,
             agent=agent,
             key=key,

@@ -257,7 +257,7 @@ def test_who_has_claimed_the_child_may_still_turn_it_down_and_nobody_else(post: 
     assert post.status(child) == "blocked"
     other = post.room.task()
     post.takes(request(other, parent))
-    post.fabric.claim(other, agent="cem")
+    post.fabric.claim(other, agent="cem", steal=True)
     post.refuses("not_lease_holder", rejected(other, "bob"))
 
 

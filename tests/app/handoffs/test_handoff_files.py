@@ -164,7 +164,7 @@ def test_refusals_are_on_record_with_their_codes(room: Room) -> None:
     fabric, task_id = room.fabric, room.task()
     calls: list[tuple[str, dict[str, Any]]] = [
         ("invalid", {"type": "escalation", "to": ["bob"]}),
-        ("invalid", {"type": "delegation", "to": ["bob"]}),
+        ("invalid", {"type": "delegation", "to": ["bob"], "timeout": "soon"}),
         ("invalid", {"type": "sequential", "to": ["bob", "cem"]}),
         ("invalid", {"type": "sequential", "to": ["ada"]}),
         ("invalid", {"type": "sideways", "to": ["bob"]}),

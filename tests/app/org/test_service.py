@@ -82,8 +82,8 @@ def test_without_a_chart_any_name_is_taken_and_nothing_is_said() -> None:
     fabric = memory_fabric("pm")
     made = fabric.create("For anybody", agent="nobody-knows", role="any", team="all", tags=["x"])
     assert msgspec.to_builtins(made).keys() == {"taskId", "status", "filePath"}
-    fabric.claim(made.task_id, agent="somebody")
-    fabric.complete(made.task_id, agent="somebody")
+    fabric.claim(made.task_id, agent="nobody-knows")
+    fabric.complete(made.task_id, agent="nobody-knows")
     fabric.approve(made.task_id, actor="anybody")
     assert fabric.org_report().state == "absent"
     assert fabric.org_route(role="any").state == "no_route"

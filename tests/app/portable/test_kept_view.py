@@ -82,7 +82,7 @@ class Steps:
         lease = fabric.get(task_id).lease
         run = lease.run_id if lease is not None else None
         calls: dict[str, Any] = {
-            "claim": lambda: fabric.claim(task_id, agent=agent, ttl=60),
+            "claim": lambda: fabric.claim(task_id, agent=agent, ttl=60, steal=True),
             "beat": lambda: fabric.heartbeat(task_id, run=run),
             "progress": lambda: fabric.progress(task_id, run=run, text="so far", percent=50),
             "complete": lambda: fabric.complete(task_id, run=run, allow_open_children=bool(number % 2)),

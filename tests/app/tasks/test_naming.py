@@ -171,7 +171,8 @@ def test_status_counts_what_matches(room: Room, fabric: Fabric, aof: Aof) -> Non
     ada = fabric.status(agent="ada")
     assert {row.id for row in ada.tasks} == set(made["in-progress"])
     assert (ada.total, sum(ada.by_status.values())) == (3, 3)
-    fabric.claim(routed, agent="cem")
+    fabric.claim(routed, agent="cem", steal=True)
+    fabric.assign(routed, "bob")
     assert fabric.status(agent="bob").total == 0, "who holds it counts, not who should"
     assert [row.id for row in fabric.status(agent="cem", status="in-progress").tasks] == [routed]
     blocked = fabric.status(status="blocked")

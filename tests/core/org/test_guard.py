@@ -42,7 +42,6 @@ def world() -> World:
 @pytest.mark.parametrize(
     ("fields", "who", "words"),
     [
-        ({"assignee": "ada"}, "bob", "it is for agent 'ada'"),
         ({"role": "dev"}, "lea", "it is for role 'dev'"),
         ({"team": "eng"}, "sol", "it is for team 'eng'"),
         ({"tags": ["docs"]}, "ada", "it is for the rule for docs"),
@@ -60,6 +59,14 @@ def test_an_agent_cannot_take_what_is_not_for_it(
     assert words in refusal.message
     assert refusal.call is not None
     assert (refusal.call.operation, refusal.call.arguments) == ("org_route", {"task_id": task})
+
+
+@pytest.mark.parametrize(("kind", "more"), STARTS)
+def test_an_agent_cannot_take_what_is_reserved_for_another(
+    world: World, *, kind: type[c.OnTask], more: dict[str, Any]
+) -> None:
+    refusal = world.refuse(kind, world.create(assignee="ada"), "bob", **more)
+    assert (refusal.code, refusal.kind, refusal.details["agent"]) == ("reserved", "refused", "ada")
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,12 @@ def test_a_name_that_the_chart_does_not_know_has_the_rights_of_a_worker(world: W
 def test_a_name_that_the_chart_does_not_know_takes_one_task_at_a_time_and_nothing_that_is_for_others() -> None:
     chart = chart_of(agents=[{"id": "ada", "team": "eng", "roles": ["dev"]}], teams=[{"id": "eng"}])
     world = World(Policy(org=chart))
-    for routed in ({"assignee": "ada"}, {"role": "dev"}, {"team": "eng"}):
-        assert world.refuse(c.Claim, world.create(**routed), "stray").code == "not_routed"
+    for routed, code in (
+        ({"assignee": "ada"}, "reserved"),
+        ({"role": "dev"}, "not_routed"),
+        ({"team": "eng"}, "not_routed"),
+    ):
+        assert world.refuse(c.Claim, world.create(**routed), "stray").code == code
     first, second = world.create(), world.create()
     world.claim(first, "stray")
     assert world.refuse(c.Claim, second, "stray").code == "at_capacity"
@@ -185,7 +189,7 @@ def test_who_was_at_a_task_when_it_got_blocked_may_unblock_it(world: World) -> N
 
 def test_what_one_is_meant_to_do_is_not_ones_own_while_another_holds_it(world: World) -> None:
     task = world.create(assignee="bob")
-    world.claim(task, "pm")
+    world.claim(task, "pm", steal=True)
     assert world.refuse(c.CancelTask, task, "bob").code == "not_allowed"
 
 

@@ -99,6 +99,12 @@ class Moved(Result, frozen=True, kw_only=True):
     status: Status
 
 
+class Assigned(Moved, frozen=True, kw_only=True, omit_defaults=True):
+    """Where the task is now, and the agent that it is reserved for, if there is one."""
+
+    agent: str | None = None
+
+
 class Released(Moved, frozen=True, kw_only=True, omit_defaults=True):
     """Where the task is now; if it was to wait for its children, also for which, and none where all have ended."""
 
@@ -115,9 +121,13 @@ class NextHop(Result, frozen=True, kw_only=True):
 
 
 class Completed(Moved, frozen=True, kw_only=True, omit_defaults=True):
-    """Where the task is now; in a workflow also which hops are next, and who may take them."""
+    """Where the task is now; in a workflow also which hops are next, and who may take them.
+
+    `approved` says that the call has accepted the work of somebody else, which was in review.
+    """
 
     next: tuple[NextHop, ...] | None = None
+    approved: bool = False
 
 
 class TaskTemplate(Result, frozen=True, kw_only=True, omit_defaults=True):

@@ -78,13 +78,15 @@ class RunService:
         worker: str = "pull",
         hop: str | None = None,
         keep: bool | None = None,
+        steal: bool = False,
         actor: str | None = None,
     ) -> Grant:
         """Claim a task (of a gated one a hop), or the next one that this agent can take. Exactly one claimant wins.
 
         `wait` so many seconds for something to do, or for that task. With a `key`, the same call again answers with
         the same run for as long as that is held. With `keep`, the claim outlives the caller's session, and what the
-        caller does with the task renews it; else the caller's connection decides.
+        caller does with the task renews it; else the caller's connection decides. `steal` takes a task that is reserved
+        for another agent, as far as the caller may assign it.
         """
         given: dict[str, Any] = {
             "actor": actor,
@@ -93,6 +95,7 @@ class RunService:
             "worker": worker,
             "key": key,
             "keep": self._principal.keeps if keep is None else keep,
+            "steal": steal,
         }
         if task_id is not None:
             hosted = worker != PULL and is_task_id(task_id)  # our own scheduler says which one it means
@@ -238,6 +241,7 @@ class RunService:
         caller_role: str | None = None,
         hop: str | None = None,
         allow_open_children: bool = False,
+        withdraw_questions: bool = False,
         run: str | None = None,
         agent: str | None = None,
         key: str | None = None,
@@ -262,12 +266,17 @@ class RunService:
             caller_role=caller_role,
             hop=hop,
             allow_open_children=allow_open_children,
+            withdraw_questions=withdraw_questions,
         )
         task = require_task(done)
+        reasons = (
+            event.payload.get("reason") if event.type == "task.transitioned" else event.type for event in done.events
+        )
+        approved = not {"approved", "task.hop.approved"}.isdisjoint(reasons)
         if not task.gated:
-            return results.Completed(task_id=task.id, status=task.status)
+            return results.Completed(task_id=task.id, status=task.status, approved=approved)
         following = _next_hops(task, self._environment.chart.readable())
-        return results.Completed(task_id=task.id, status=task.status, next=following)
+        return results.Completed(task_id=task.id, status=task.status, next=following, approved=approved)
 
     def deliver(
         self,

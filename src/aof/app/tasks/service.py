@@ -9,7 +9,7 @@ import msgspec
 from aof.app.commands.dispatcher import require_task
 from aof.app.operations import results
 from aof.app.queries import explain
-from aof.core.errors.base import AofError, Internal, InvalidInput, Unavailable
+from aof.core.errors.base import AofError, Call, Internal, InvalidInput, Unavailable
 from aof.core.errors.tasks import IdTaken, UnreadableTask
 from aof.core.evolve import comments
 from aof.core.model import commands as c
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aof.app.commands.context import Environment
     from aof.app.commands.dispatcher import Dispatcher
     from aof.app.commands.unit_of_work import Done
-    from aof.app.operations.results import Commented, Created, Depends, Edited, Moved, TaskTemplates, Updated
+    from aof.app.operations.results import Assigned, Commented, Created, Depends, Edited, Moved, TaskTemplates, Updated
     from aof.core.model.kinds import BlockedKind, Priority, Status, Visibility
     from aof.core.model.task import Task
 
@@ -229,6 +229,27 @@ class TaskService:
         )
         shown = {"title": task.title, "status": task.status, "priority": task.priority}
         return results.Edited(task_id=task.id, updated_fields=tuple(fields), task=shown)
+
+    def assign(
+        self,
+        task_id: str,
+        agent: str | None = None,
+        *,
+        nobody: bool = False,
+        key: str | None = None,
+        actor: str | None = None,
+    ) -> Assigned:
+        """Reserve the task for an agent, or for `nobody`: then the first that can take it gets it."""
+        if (agent is None) != nobody:
+            raise InvalidInput(
+                "say whom the task is for: one agent, or nobody",
+                "name the agent",
+                Call("assign", {"task_id": task_id, "agent": "…"}),
+                parameter="agent",
+            )
+        changes = {"routing": {"agent": agent}}
+        task = require_task(self._dispatcher.on_task(c.Edit, task_id, actor=actor, key=key, changes=changes))
+        return results.Assigned(task_id=task.id, status=task.status, agent=task.routing.agent)
 
     def comment(
         self, task_id: str, text: str, *, agent: str | None = None, key: str | None = None, actor: str | None = None

@@ -21,7 +21,7 @@ from aof.core.model import commands as c
 from aof.core.model.events import Draft
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
-from aof.core.org import guard, rights, session_gates
+from aof.core.org import guard, reservation, rights, session_gates
 from aof.core.org.budgets import enforcement, reported
 from aof.core.runs import completion, delivery, lease, progress, retry, review
 from aof.core.runs.authentication import contradicted
@@ -41,10 +41,11 @@ from aof.core.validation import limits
 from aof.core.workflows import control, failures, questions
 
 _CALLER: Final = ("actor", "run", "proven", "proof", "outside", "session", "vouched", "limited", "secret_digest", "key")
-_CIRCUMSTANCES: Final = ("expect_rev", "undoes", "bulk", "allow_open_children", "keep")
+_CIRCUMSTANCES: Final = ("expect_rev", "undoes", "bulk", "allow_open_children", "withdraw_questions", "keep")
 _NAME: Final = 128
 _APPLY_RESULTS: Final = (c.Expire, c.TimeOut)  # of runs that have reported and then vanished
 _OF_RUNS: Final = ("task.attempt.started", "task.completed")
+_MAY_TAKE: Final = (c.Claim, c.Complete, c.Update, c.Edit)  # or give to another agent
 _NOT_WHILE_CANCELLING: Final = (
     c.Approve,
     c.Reject,
@@ -226,10 +227,17 @@ def _forbidden(records: Records, command: c.OnTask) -> AofError | None:
     parent = _parent_named(command)
     if parent is not None and (foreign := guard.foreign_parent(records, command, parent)):
         return foreign
+    if isinstance(command, _MAY_TAKE) and (reserved := _reserved(records, command)):
+        return reserved
     if chart is None:
         return None
 
     return guard.forbidden(records, chart, command)
+
+
+def _reserved(records: Records, command: c.OnTask) -> AofError | None:
+    task = records.look(command.task_id)
+    return None if task is None or task.routing.agent is None else reservation.refused(records, task, command)
 
 
 def _parent_named(command: c.OnTask) -> str | None:

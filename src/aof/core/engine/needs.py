@@ -119,7 +119,7 @@ def _starting(command: c.OnTask, known: Known) -> Needs:
 
 def _claiming(command: c.OnTask, known: Known) -> Needs:
     """Where the org chart limits how much an agent may hold, a claim also looks at what it and its team hold."""
-    base = _starting(command, known)
+    base = msgspec.structs.replace(_starting(command, known), heartbeats=_held(command, known))
     chart, task = known.records.policy.org, known.task(command.task_id)
     takes = task is not None and (task.status in ("ready", "review") or (task.gated and task.status == "in-progress"))
     if chart is None or not takes:
@@ -135,6 +135,12 @@ def _claiming(command: c.OnTask, known: Known) -> Needs:
 
 def _beating(command: c.OnTask, known: Known) -> Needs:
     return Needs(write=frozenset({command.task_id}), heartbeats=_running(command, known))
+
+
+def _held(command: c.OnTask, known: Known) -> frozenset[str]:
+    """The runs that a claim finds there: whoever is refused because of one is told whether its lease has ended."""
+    task = known.task(command.task_id)
+    return frozenset() if task is None or task.status != "in-progress" else frozenset(task.run_places)
 
 
 def _running(command: c.OnTask, known: Known) -> frozenset[str]:

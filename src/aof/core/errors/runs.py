@@ -11,6 +11,12 @@ class AlreadyClaimed(Conflict):
     code = "already_claimed"
 
 
+class Reserved(Refused):
+    """The task is reserved for another agent."""
+
+    code = "reserved"
+
+
 class StaleLease(Conflict):
     """The run that the caller acts for has been replaced or has ended."""
 
@@ -51,6 +57,18 @@ class NoQuestion(NotFound):
     """No agent has asked such a question about the task."""
 
     code = "no_question"
+
+
+class NotClaimed(Refused):
+    """The caller has not claimed the task that it calls complete."""
+
+    code = "not_claimed"
+
+
+class QuestionOpen(Refused):
+    """The work cannot be complete while a question that its agent has asked is open."""
+
+    code = "question_open"
 
 
 class QuestionRequired(Refused):

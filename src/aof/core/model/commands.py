@@ -130,11 +130,13 @@ class Attach(OnTask, frozen=True, kw_only=True):
 class Claim(OnTask, frozen=True, kw_only=True):
     """Take the task, or one of its hops: a new run under a new lease, with the secret that has this digest.
 
-    With `keep` the claim outlives the session that makes it, and its caller is recognised by name.
+    With `keep` the claim outlives the session that makes it, and its caller is recognised by name. With `steal` a task
+    that is reserved for somebody else is assigned to the claimant first.
     """
 
     hop: str | None = None
     keep: bool = False
+    steal: bool = False
     secret_digest: str | None = None
     ttl_ms: int | None = None
     worker: str = "pull"
@@ -216,7 +218,10 @@ class AnswerQuestion(OnTask, frozen=True, kw_only=True):
 
 
 class Complete(OnTask, frozen=True, kw_only=True):
-    """End the run with a reported outcome; on a task in review it is the approval."""
+    """End the run with a reported outcome; on a task in review it is the approval.
+
+    With `withdraw_questions` the work is done although its agent has asked something that nobody has answered.
+    """
 
     outcome: str | None = None
     summary: str | None = None
@@ -229,6 +234,7 @@ class Complete(OnTask, frozen=True, kw_only=True):
     caller_role: str | None = None
     hop: str | None = None
     allow_open_children: bool = False
+    withdraw_questions: bool = False
 
 
 class Approve(OnTask, frozen=True, kw_only=True):

@@ -25,8 +25,9 @@ from aof.core.model.lifecycle import FINISHED
 from aof.core.model.org_chart import Agent, OrgChart
 from aof.core.model.policy import Policy
 from aof.core.model.records import Records
-from aof.core.model.task import Task
+from aof.core.model.task import Routing, Task
 from aof.core.model.workflow import leases, read_fields, value_at
+from aof.core.org import reservation
 from aof.core.org.budgets.enforcement import one_run_too_many
 from aof.core.org.capacity import at_capacity, counted
 from aof.core.org.rights import (
@@ -114,7 +115,10 @@ def _not_its_own(records: Records, chart: OrgChart, task: Task | None, command: 
     agent = entry_of(chart, acting(task, command), records.policy.maintainers)
     if agent is None or not (again or isinstance(command, c.Complete) or right_for(task, command) == "take"):
         return None
-    refused = _not_for(chart, task, agent) or one_run_too_many(agent, task)
+    routing = task.routing
+    if isinstance(command, c.Claim) and command.steal:
+        routing = msgspec.structs.replace(routing, agent=agent.id)
+    refused = _not_for(chart, task, agent, routing) or one_run_too_many(agent, task)
     if refused is not None or isinstance(command, c.Complete):
         return refused  # what is over at once takes nobody's capacity
     return at_capacity(chart, agent, {name: len(records.held[name]) for name in counted(chart, agent)})
@@ -130,8 +134,8 @@ def _takes_again(task: Task, command: c.OnTask) -> bool:
     return task.status == "review" and isinstance(command, c.Update) and command.status == "in-progress"
 
 
-def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:
-    """Whatever load it has, the agent is not to take the task."""
+def _not_for(chart: OrgChart, task: Task, agent: Agent, routing: Routing) -> AofError | None:
+    """Whatever load it has, the agent is not to take the task, by where that is routed to."""
     if not agent.active:
         return AgentInactive(
             f"{agent.id} is not active and takes no tasks",
@@ -140,7 +144,7 @@ def _not_for(chart: OrgChart, task: Task, agent: Agent) -> AofError | None:
             agent=agent.id,
         )
     # The hop itself says who may take it.
-    why = None if task.gated else refusal(chart, work_of(task.routing, task.profile), agent.id)
+    why = None if task.gated else refusal(chart, work_of(routing, task.profile), agent.id)
     if why is not None:
         return NotRouted(
             f"{agent.id} may not take {task.id}: {why}",
@@ -196,10 +200,22 @@ def gate_refusal(records: Records, task: Task, command: c.OnTask) -> AofError | 
     """Why the acting agent may not change what gates read about this task, or end somebody else's run."""
     policy = records.policy
     agent = acting(task, command)
-    if isinstance(command, c.Edit):
+    if isinstance(command, c.Edit) and not _only_assigns(task, command):
         fields = gated_changes(policy, task, changed(task, command.changes)) if policy.binds else ()
         return _refused(records, task, command, fields) if fields else None
+    if isinstance(command, c.Edit):
+        return reservation.not_assigned(records, task, command) if policy.binds else None
     return _interrupts(policy, task, command, agent) if policy.binds else None
+
+
+def _only_assigns(task: Task, command: c.Edit) -> bool:
+    """Whether the edit gives a reserved task that waits to another agent, and changes nothing else that gates read."""
+    routing = command.changes.get("routing")
+    waits = task.status in ("backlog", "ready", "blocked")
+    reserved = task.routing.agent is not None and not task.gated and waits
+    return (
+        reserved and command.changes.keys() == {"routing"} and isinstance(routing, dict) and routing.keys() == {"agent"}
+    )
 
 
 def _interrupts(policy: Policy, task: Task, command: c.OnTask, agent: str) -> NotAllowed | None:

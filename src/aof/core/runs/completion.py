@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aof.core.errors.base import AofError, Call, InvalidInput
-from aof.core.errors.runs import NotLeaseHolder, RunRequired, StaleLease
+from aof.core.errors.runs import NotClaimed, NotLeaseHolder, QuestionOpen, RunRequired, StaleLease
 from aof.core.model.commands import Complete
 from aof.core.model.events import Draft
 from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import OUTCOMES, RunResult
-from aof.core.model.task import Task
+from aof.core.model.task import Question, Task
 from aof.core.runs import late_result
 from aof.core.runs.lease import authorize, stale, start
 from aof.core.runs.review import accept, send_back
@@ -46,9 +46,11 @@ def complete(records: Records, command: Complete, now: int) -> Verdict:
     if isinstance(holder, AofError):
         replaced = isinstance(holder, StaleLease | NotLeaseHolder) and not (task.lease and task.lease.contested)
         return _late(records, task, command, outcome, holder) if replaced else holder
-    if problem := not_reconciled(records, task, command, outcome):
-        return problem
     run = task.lease.run_id if task.lease else ""
+    if problem := not_reconciled(records, task, command, outcome) or question_open(
+        task, command, outcome, (holder, run)
+    ):
+        return problem
     return Decision(drafts=_report(records, task, command, outcome=outcome, by=(holder, run), now=now), agent=holder)
 
 
@@ -66,6 +68,62 @@ def not_reconciled(records: Records, task: Task, command: Complete, outcome: str
     return declared.not_reconciled(task, open_now)
 
 
+def not_claimed(task: Task, command: Complete) -> NotClaimed | None:
+    """The refusal of a session's report on work that nobody has claimed: it may have meant another task.
+
+    A person at the command line, or a program in Python, claims and completes it in one step.
+    """
+    if command.session is None:
+        return None
+    return NotClaimed(
+        f"{task.id} is {graph.stands(task)}, and {command.acting} has not claimed it",
+        "claim it first",
+        Call("claim", {"task_id": task.id, "agent": command.acting}),
+    )
+
+
+def _own_questions(task: Task, by: tuple[str, str], hop: str | None) -> tuple[Question, ...]:
+    """What the agent of a run has asked and nobody has answered; of a hop only what was asked there."""
+    agent, run = by
+    return tuple(one for one in task.open_questions if one.run_id == run or (one.by, one.hop) == (agent, hop))
+
+
+def question_open(
+    task: Task, command: Complete, outcome: str, by: tuple[str, str], hop: str | None = None
+) -> QuestionOpen | None:
+    """The refusal of a report that calls the work done while its agent has not heard what it asked."""
+    asked = _own_questions(task, by, hop) if outcome == "done" and not command.withdraw_questions else ()
+    if not asked:
+        return None
+    own = {"run": by[1]} if by[1] else {}
+    refusal = QuestionOpen(
+        f"nobody has answered {', '.join(one.id for one in asked)} of {task.id} yet, which {by[0]} has asked",
+        "wait for the answer",
+        Call("ask", {"task_id": task.id, "question": asked[0].id, "wait": 60} | own),
+        questions=[one.id for one in asked],
+    )
+    again = Call("complete", {"task_id": task.id, "withdraw_questions": True, "summary": "…"} | own)
+    refusal.otherwise = ("complete the work without it, which withdraws the question", again)
+    return refusal
+
+
+def withdrawn(task: Task, by: tuple[str, str], hop: str | None = None) -> tuple[Draft, ...]:
+    """What closes the open questions of a run whose work is done, so that nobody is asked for nothing.
+
+    The report of a run that cannot be asked back, such as that of a process that has ended, withdraws them by itself.
+    """
+    said = {"text": "withdrawn: the work was done without an answer", "by": by[0], "withdrawn": True}
+    return tuple(
+        Draft(
+            type="task.question.answered",
+            task_id=task.id,
+            run_id=one.run_id,
+            payload={"question": one.id, "askedBy": one.by, **said},
+        )
+        for one in _own_questions(task, by, hop)
+    )
+
+
 def _without_a_run(records: Records, task: Task, command: Complete, outcome: str, now: int) -> Verdict:
     """Nobody runs the task: whoever ran it reports again or too late, anybody else approves, rejects or begins."""
     if command.run is not None or (task.status != "ready" and authorship.did(task, command.acting)):
@@ -79,7 +137,12 @@ def _without_a_run(records: Records, task: Task, command: Complete, outcome: str
         return no_edge(task, target, *graph.way_on(task, command.acting))
     if authorship.did(task, command.acting) and (repeated := _perhaps_repeated(records, task, command, outcome)):
         return repeated
-    refusal = graph.readiness(records, task, now) or not_reconciled(records, task, command, outcome)
+    refusal = (
+        graph.readiness(records, task, now)
+        or not_claimed(task, command)
+        or not_reconciled(records, task, command, outcome)
+        or question_open(task, command, outcome, (command.acting, ""))
+    )
     return refusal or _claim_and_report(records, task, command, outcome, now)
 
 
@@ -281,7 +344,8 @@ def _applied(
         if reason:
             moved.payload["reason"] = reason
         return (closed, moved)
+    ended_with = (*withdrawn(task, by), closed) if outcome == "done" else (closed,)
     reviewed = transition(task, "review", origin="in-progress", reason=reason or outcome, **named)
     if outcome == "done" and task.metadata.get("reviewRequired") is False and "open" not in named:
-        return (closed, reviewed, transition(task, "done", origin="review", reason=reason or outcome))
-    return (closed, reviewed)
+        return (*ended_with, reviewed, transition(task, "done", origin="review", reason=reason or outcome))
+    return (*ended_with, reviewed)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.handoffs import HandedOver
 from aof.core.errors.runs import AlreadyClaimed, NotLeaseHolder, RunRequired, StaleLease
@@ -15,7 +17,7 @@ from aof.core.model.commands import Claim, OnTask, RecordHeartbeat, Release
 from aof.core.model.events import DELEGATED, Draft
 from aof.core.model.ids import run_id
 from aof.core.model.records import Decision, Records, Verdict
-from aof.core.model.run import PULL, Heartbeat
+from aof.core.model.run import PULL, Heartbeat, lease_end
 from aof.core.model.task import Lease, Task
 from aof.core.model.times import iso
 from aof.core.runs.authentication import contested, kept_for, same_call, unprovable, unproven
@@ -124,7 +126,7 @@ def claim(records: Records, command: Claim, now: int) -> Verdict:
     if task.lease is not None:
         if claims_again(task.lease, command):
             return Decision(replayed=task.id, agent=task.lease.agent)
-        return already_claimed(task.id, task.id, task.lease, command.acting)
+        return already_claimed(records, command, task.id, task.id, task.lease, now)
     if refusal := graph.readiness(records, task, now):
         return refusal
     verdict = start(
@@ -137,9 +139,20 @@ def claim(records: Records, command: Claim, now: int) -> Verdict:
         secret_digest=command.secret_digest,
         kept_by=command.actor if command.keep else None,
     )
-    if command.key is not None and isinstance(verdict, Decision):
+    if isinstance(verdict, AofError):
+        return verdict
+    if command.key is not None:
         verdict.drafts[-1].payload["key"] = command.key
-    return verdict
+    stolen = command.steal and task.routing.agent not in (None, command.acting)
+    return (
+        verdict if not stolen else msgspec.structs.replace(verdict, drafts=(_assigned(task, command), *verdict.drafts))
+    )
+
+
+def _assigned(task: Task, command: Claim) -> Draft:
+    """The task is the claimant's from now on, also after this run."""
+    routing = msgspec.to_builtins(task.routing) | {"agent": command.acting}
+    return Draft(type="task.updated", task_id=task.id, payload={"changes": {"routing": routing}, "fields": ["routing"]})
 
 
 def claims_again(lease: Lease, command: Claim) -> bool:
@@ -150,18 +163,36 @@ def claims_again(lease: Lease, command: Claim) -> bool:
     return by_key or lease.run_id == command.run or kept_for(lease, command.actor)
 
 
-def already_claimed(task_id: str, what: str, lease: Lease, acting: str) -> AlreadyClaimed:
-    """The refusal of a second claim. One that has the holder's name is told the run: it may be a second worker."""
-    details = {"holder": lease.agent, "run_id": lease.run_id, "expires_at": lease.expires_at}
-    if lease.agent != acting:
+def already_claimed(  # noqa: PLR0917 - what is held, where, and by whom
+    records: Records, command: OnTask, what: str, place: str, lease: Lease, now: int
+) -> AlreadyClaimed:
+    """The refusal of a second claim. One that has the holder's name is told the run: it may be a second worker.
+
+    Where the holder's worker has crashed, the hint also frees the task, as far as the caller may.
+    """
+    acting, details = command.acting, {"holder": lease.agent, "run_id": lease.run_id, "expires_at": lease.expires_at}
+    if lease.agent == acting:
+        refusal = AlreadyClaimed(
+            f"{what} is already claimed by {lease.agent}: you hold it as {lease.run_id}",
+            "go on with that run if it is yours; it may be another worker's of the same name",
+            Call("complete", {"task_id": command.task_id, "run": lease.run_id, "summary": "…"}),
+            **details,
+        )
+    else:
         call = Call("claim", {"agent": acting})
-        return AlreadyClaimed(f"{what} is already claimed by {lease.agent}", "take another one", call, **details)
-    return AlreadyClaimed(
-        f"{what} is already claimed by {lease.agent}: you hold it as {lease.run_id}",
-        "go on with that run if it is yours; it may be another worker's of the same name",
-        Call("complete", {"task_id": task_id, "run": lease.run_id, "summary": "…"}),
-        **details,
-    )
+        refusal = AlreadyClaimed(f"{what} is already claimed by {lease.agent}", "take another one", call, **details)
+    if (beat := records.heartbeats.get(place)) is not None and lease_end(lease, beat) <= now:
+        refusal.otherwise = ("its lease has ended, so recover it first", Call("recover", {}))
+    elif _may_release(records, command, lease):
+        given = {"task_id": command.task_id, "run": lease.run_id}
+        refusal.otherwise = ("if its worker has crashed, give it back", Call("release", given))
+    return refusal
+
+
+def _may_release(records: Records, command: OnTask, lease: Lease) -> bool:
+    """Whether a name is enough for the caller to give the lease back: its own, or a maintainer's."""
+    named = command.proof is None and command.proven is None and not lease.contested
+    return named and (command.acting == lease.agent or command.actor in records.policy.maintainers)
 
 
 def start(

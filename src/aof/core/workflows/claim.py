@@ -12,7 +12,7 @@ from aof.core.errors.tasks import NotReady
 from aof.core.errors.workflows import HopRoleMismatch
 from aof.core.model import commands as c
 from aof.core.model.events import DELEGATED
-from aof.core.model.ids import run_id
+from aof.core.model.ids import run_id, run_place
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import PULL, Heartbeat
 from aof.core.model.task import Task
@@ -97,7 +97,8 @@ def _not_to_take(
 ) -> AofError | None:
     agent = command.acting
     if hop.lease is not None:
-        return already_claimed(task.id, f"hop '{hop.id}' of {task.id}", hop.lease, agent)
+        what, place = f"hop '{hop.id}' of {task.id}", run_place(task.id, hop.id)
+        return already_claimed(records, command, what, place, hop.lease, now)
     if hop.status != "ready":
         call = Call("approve", {"task_id": task.id, "hop": hop.id}) if hop.status == "review" else None
         call = Call("unblock", {"task_id": task.id}) if hop.status == "blocked" else call

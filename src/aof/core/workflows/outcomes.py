@@ -20,7 +20,7 @@ from aof.core.model.run import RunResult
 from aof.core.model.task import Task
 from aof.core.model.workflow import HopState, Workflow, workflow_of
 from aof.core.runs import late_result
-from aof.core.runs.completion import malformed_report, not_reconciled, report_of
+from aof.core.runs.completion import malformed_report, not_claimed, not_reconciled, question_open, report_of, withdrawn
 from aof.core.tasks import declared, graph
 from aof.core.tasks.authorship import authors, did, is_own
 from aof.core.tasks.transitions import no_edge
@@ -61,6 +61,9 @@ def _ends_a_hop(records: Records, task: Task, workflow: Workflow, command: c.Com
         or malformed_report(command, task, OUTCOMES[str(command.outcome)])
         or wrong_role(records, task, hop, hop.agent or command.acting, command.caller_role)
         or _cannot_reject(task, workflow, hop, command)
+        or question_open(
+            task, command, OUTCOMES[str(command.outcome)], (hop.agent or command.acting, hop.run_id or ""), hop.id
+        )
     )
     if problem is not None:
         return problem
@@ -148,7 +151,8 @@ def _hop_of(walk: Walk, workflow: Workflow, command: c.Complete) -> HopState | A
     hop = refusal or chosen(walk.records, task, command, walk.now)
     if isinstance(hop, AofError):
         return hop
-    return _perhaps_repeated(task, hop, command) or start(walk, hop, command.acting) or walk.workflow.hop(hop.id)
+    refusal = _perhaps_repeated(task, hop, command) or not_claimed(task, command)
+    return refusal or start(walk, hop, command.acting) or walk.workflow.hop(hop.id)
 
 
 def _perhaps_repeated(task: Task, hop: HopState, command: c.Complete) -> RunRequired | None:
@@ -248,6 +252,8 @@ def follow(
     run, agent = hop.run_id, str(hop.agent)
     said = "; ".join(blockers)
     walk.by = agent
+    if outcome == "done":
+        walk.drafts += withdrawn(walk.task, (agent, run or ""), hop_id)
     if outcome == "blocked":
         reason = said or "the run reported that it is blocked"
         walk.step(hop_id, "blocked", "blocked", run, agent=agent, blockers=list(blockers), reason=reason)

@@ -444,3 +444,13 @@ def test_the_inbox_names_what_to_do_about_each_item(aof: Aof) -> None:
 def test_flow_says_so_where_nothing_was_finished(aof: Aof) -> None:
     aof("create", "first")
     assert "lead time: no task finished" in aof("flow").out
+
+
+def test_a_complete_that_approves_says_so_and_an_assignment_names_the_agent(aof: Aof) -> None:
+    task_id = aof("create", "Add refresh endpoint", "--json").data["taskId"]
+    assert aof("complete", "001", "--agent", "bob").out == f"{task_id}  review\n"
+    assert aof("complete", "001").out == f"approved: {task_id}  done\n"
+    other = aof("create", "Document it", "--agent", "bob", "--json").data["taskId"]
+    assert aof("assign", "002", "ada").out == f"{other}  reserved for ada\n"
+    assert aof("assign", "002", "--nobody").out == f"{other}  reserved for nobody\n"
+    assert aof("assign", "002", "--json").error["code"] == "invalid"

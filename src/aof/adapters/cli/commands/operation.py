@@ -24,6 +24,15 @@ def _moved(screen: Screen, moved: Any) -> None:
     screen.line(f"{moved.task_id}  {screen.paint(moved.status, moved.status)}")
 
 
+def _completed(screen: Screen, completed: Any) -> None:
+    did = "approved: " if completed.approved else ""
+    screen.line(f"{did}{completed.task_id}  {screen.paint(completed.status, completed.status)}")
+
+
+def _assigned(screen: Screen, assigned: Any) -> None:
+    screen.line(f"{assigned.task_id}  reserved for {assigned.agent or 'nobody'}")
+
+
 def _released(screen: Screen, moved: Any) -> None:
     if not moved.waits_for:
         _moved(screen, moved)
@@ -125,9 +134,11 @@ _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
     "task_at": supervision.moment,
     "timeline": supervision.timeline,
     "answer": _answered,
+    "assign": _assigned,
     "ask": _asked,
     "release": _released,
     "comment": _commented,
+    "complete": _completed,
     "create": _created,
     "dep_add": _depends,
     "dep_remove": _depends,

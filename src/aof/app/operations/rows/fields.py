@@ -52,7 +52,7 @@ Due = Annotated[
 ]
 Parent = Annotated[str, param("parent task", Spelling(option="--parent", metavar="ID"))]
 Owner = Annotated[str, param("person or agent responsible for the task")]
-TargetAgent = Annotated[str, param("target agent, skips routing")]
+TargetAgent = Annotated[str, param("agent that it is reserved for")]
 TargetRole = Annotated[str, param("target role")]
 TargetTeam = Annotated[str, param("target team")]
 LeaseTime = Annotated[

@@ -90,7 +90,7 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
         Annotated[
             str,
             param(
-                "how it ended; default: complete",
+                "default: complete",
                 Spelling(note="(else needs_review or blocked)"),
                 says=one_of(OUTCOMES),
             ),
@@ -111,6 +111,7 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     allow_open_children: OpenChildren = UNSET
+    withdraw_questions: Annotated[bool, param("though your question is open")] | UnsetType = UNSET
     tests: (
         Annotated[
             dict[str, int],

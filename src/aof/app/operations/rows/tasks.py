@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from aof.app.operations.results import (
+    Assigned,
     Beaten,
     Claimed,
     Completed,
@@ -104,7 +105,15 @@ class ClaimParams(Params, frozen=True, kw_only=True):
     key: IdempotencyKey | UnsetType = UNSET
     hop: Hop = UNSET
     keep: Annotated[bool, param("hold it beyond this session; your calls renew it")] | UnsetType = UNSET
+    steal: Annotated[bool, param("assign a reserved task to you first")] | UnsetType = UNSET
     expect_rev: ExpectedRev | UnsetType = UNSET
+
+
+class AssignParams(ChangeParams, frozen=True, kw_only=True):
+    """Whom a task is for."""
+
+    agent: Annotated[str, param("agent that it is for", Spelling(place="[AGENT]"), says=FILLED)] | UnsetType = UNSET
+    nobody: Annotated[bool, param("instead of an agent: whoever can take it first gets it")] | UnsetType = UNSET
 
 
 Clearable = Literal[
@@ -214,9 +223,19 @@ ROWS: tuple[Operation, ...] = (
         ),
         tier="core",
         acts="agent",
-        tool_shows=("task_id", "wait", "hop", "keep", "agent", "actor"),
+        tool_shows=("task_id", "wait", "hop", "keep", "steal", "agent", "actor"),
         example=(("task_id", "001"),),
         ask=_claim,
+    ),
+    Operation(
+        name="assign",
+        parameters=AssignParams,
+        result=Assigned,
+        help="Reserve a task for an agent: nobody else can claim it.",
+        effect="write",
+        tool="aof_task_assign",
+        verb="assign",
+        cli=Cli(section="plan", order=22, example="aof assign 001 swe-backend"),
     ),
     Operation(
         name="complete",
@@ -236,7 +255,8 @@ ROWS: tuple[Operation, ...] = (
         tier="core",
         acts="agent",
         tool_shows=(
-            *("task_id", "summary", "outcome", "blockers", "caller_role", "allow_open_children", "run", "actor"),
+            *("task_id", "summary", "outcome", "blockers", "caller_role"),
+            *("allow_open_children", "withdraw_questions", "run", "actor"),
         ),
         example=(("summary", "12 tests passing"),),
     ),
