@@ -174,7 +174,7 @@ class ChannelSettings(Section):
         "done",
         "deadletter",
     )
-    priority: tuple[Literal["low", "normal", "high", "critical"], ...] = ()
+    priority: tuple[Literal["critical", "high", "normal", "low"], ...] = ()
     agent: tuple[str, ...] = ()
     sla: bool = True
     question: bool = True

@@ -99,7 +99,7 @@ def _envelope(fields: dict[str, Any]) -> Envelope | AofError:
 def _malformed(error: msgspec.ValidationError, given: object, kind: type[Any], below: str = "") -> InvalidEnvelope:
     """What is wrong, with the field's whole name."""
     wrong = messages.complaint(str(error), given, kind, name=below, noun="field")
-    return InvalidEnvelope(wrong.sentence, "see the fields of a message in the protocol's reference")
+    return InvalidEnvelope(wrong.sentence, wrong.choices or "see the fields of a message in the protocol's reference")
 
 
 def _as_envelope(problem: AofError) -> InvalidEnvelope:

@@ -228,6 +228,6 @@ def test_an_id_that_means_several_tasks_names_the_open_and_todays_first(room: Ro
 
 @pytest.mark.parametrize("name", ["status", "priority", "sort"])
 def test_a_word_that_a_list_does_not_know_is_refused_with_those_that_it_knows(fabric: Fabric, name: str) -> None:
-    with pytest.raises(InvalidInput, match=f"'{name}' cannot be 'urgent'; choose one of ") as refused:
+    with pytest.raises(InvalidInput, match=f"'{name}' cannot be 'urgent'") as refused:
         numbers(fabric, **{name: "urgent"})
-    assert refused.value.hint == f"give another value for '{name}'"
+    assert refused.value.hint.startswith(f"{name}: one of ")

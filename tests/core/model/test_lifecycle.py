@@ -85,5 +85,5 @@ def test_priorities_are_ranked_from_the_most_urgent() -> None:
         (kinds.Sort, tuple(SORTS)),
     ],
 )
-def test_the_types_of_the_words_have_exactly_the_words_of_the_rules(kind: Any, words: tuple[str, ...]) -> None:
-    assert sorted(get_args(kind)) == sorted(words)
+def test_the_types_of_the_words_have_the_words_of_the_rules_in_their_order(kind: Any, words: tuple[str, ...]) -> None:
+    assert get_args(kind) == tuple(words)

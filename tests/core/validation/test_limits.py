@@ -56,7 +56,7 @@ def test_a_list_is_a_list(values: Any) -> None:
 def test_a_choice_names_the_values_that_there_are() -> None:
     problem = limits.choice("priority", "urgent", ("high", "low"))
     assert problem is not None
-    assert problem.message.endswith("choose one of high, low")
+    assert problem.hint == "priority: one of high, low"
 
 
 @given(value=JSON)

@@ -28,6 +28,7 @@ from aof.adapters.agents.entries import (
 )
 from aof.adapters.agents.files import Drafts, FileChange
 from aof.core.errors.base import InvalidInput
+from aof.core.validation.limits import choices
 
 _SLUG = 20  # characters of a project's name in a server's
 
@@ -60,10 +61,10 @@ def kinds_of(names: tuple[str, ...]) -> tuple[Kind, ...]:
     """The kinds that people mean, each once; raises InvalidInput for a name that is none."""
     for name in names:
         if kind_named(name) is None:
-            there = ", ".join(known.name for known in KINDS)
+            there = choices("agent", [known.name for known in KINDS])
             raise InvalidInput(
-                f"there is no kind of agent {name[:40]!r}; choose one of {there}",
-                "'generic' suits every agent that reads AGENTS.md",
+                f"there is no kind of agent {name[:40]!r}",
+                f"{there}; 'generic' suits every agent that reads AGENTS.md",
             )
     meant = {kind.name for kind in map(kind_named, names) if kind is not None}
     return tuple(kind for kind in KINDS if kind.name in meant)

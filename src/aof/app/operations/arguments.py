@@ -94,7 +94,8 @@ def _check(name: str, value: Any, kind: Any) -> None:
         msgspec.convert(value, prepare_type(kind))
     except (msgspec.ValidationError, RecursionError) as error:
         wrong = messages.complaint(nesting.reason(error), value, kind, name=name)
-        raise InvalidInput(wrong.sentence, f"give another value for '{name}'", parameter=name) from None
+        hint = wrong.choices or f"give another value for '{name}'"
+        raise InvalidInput(wrong.sentence, hint, parameter=name) from None
 
 
 def invalid(said: str, kind: type[msgspec.Struct], given: object, call: Call | None = None) -> InvalidInput:
@@ -104,6 +105,8 @@ def invalid(said: str, kind: type[msgspec.Struct], given: object, call: Call | N
     field = fields.get(wrong.field)
     if wrong.unknown:
         hint = findings.suggestion(wrong.field, fields, f"the parameters are: {', '.join(fields)}")
+    elif wrong.choices:
+        hint = wrong.choices
     elif field is not None and isinstance(field.default, str):
         hint = f"without '{wrong.field}' it is '{field.default}'"
     else:

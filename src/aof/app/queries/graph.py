@@ -9,6 +9,7 @@ import msgspec
 
 from aof.core.errors.base import InvalidInput
 from aof.core.model.task import Task
+from aof.core.validation import limits
 from aof.ports.lists import Row
 
 FILLS = {
@@ -32,7 +33,7 @@ def draw(tasks: list[Task], root: str | None, form: str) -> Drawing:
     """Draw all tasks, or those that are connected with one."""
     makers = {"tree": _plain, "mermaid": mermaid, "dot": dot, "svg": svg}
     if form not in makers:
-        raise InvalidInput(f"there is no form {form[:40]!r}", f"use one of: {', '.join(makers)}")
+        raise InvalidInput(f"there is no form {form[:40]!r}", limits.choices("format", tuple(makers)))
     shown = tasks if root is None else _around(tasks, root)
     rows = tuple(
         (stem, Row(id=task.id, title=task.title, status=task.status, priority=task.priority))

@@ -12,6 +12,7 @@ from aof.core.errors.base import Call, InvalidInput
 from aof.core.errors.tasks import NoSuchAttempt
 from aof.core.model.kinds import Stream
 from aof.core.model.run import OUTPUT_FILES, Run
+from aof.core.validation import limits
 from aof.ports.store import Store
 
 LARGEST_PIECE = 65_536  # bytes
@@ -23,7 +24,7 @@ _LAST_WORDS, _LAST_LINES = 2_000, 5
 def piece(store: Store, task_id: str, *, attempt: int | None, stream: Stream, offset: int, limit: int) -> Printed:
     """The next piece of a run's output, whole characters only; the last run's where no attempt is named."""
     if stream not in OUTPUT_FILES:
-        raise InvalidInput(f"there is no stream '{stream[:80]}'", f"use one of {', '.join(OUTPUT_FILES)}")
+        raise InvalidInput(f"there is no stream '{stream[:80]}'", limits.choices("stream", tuple(OUTPUT_FILES)))
     if offset < 0 or not _LONGEST_CHARACTER <= limit <= LARGEST_PIECE:
         raise InvalidInput(
             f"offset {offset} and limit {limit} are not possible",

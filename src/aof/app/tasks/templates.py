@@ -94,7 +94,7 @@ def _template(store: Store, name: str) -> tuple[TemplateFields, str]:
         return msgspec.convert(keys, prepare_type(TemplateFields)), body
     except msgspec.ValidationError as error:
         wrong = messages.complaint(str(error), keys, TemplateFields)
-        raise _unusable(name, wrong.sentence, f"the keys are: {', '.join(_KEYS)}") from None
+        raise _unusable(name, wrong.sentence, wrong.choices or f"the keys are: {', '.join(_KEYS)}") from None
 
 
 def _unusable(name: str, why: str, hint: str) -> InvalidInput:

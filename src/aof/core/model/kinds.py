@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 Status = Literal["backlog", "ready", "in-progress", "review", "blocked", "done", "cancelled", "deadletter"]
-Priority = Literal["low", "normal", "high", "critical"]
+Priority = Literal["critical", "high", "normal", "low"]
 BlockedKind = Literal["blocked", "waiting_input", "waiting_permission", "waiting_resource", "paused"]
 Visibility = Literal["foreground", "background", "internal", "hidden"]
 Cause = Literal["failed", "timed_out", "lost"]

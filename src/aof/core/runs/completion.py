@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from aof.core.errors.base import AofError, Call, InvalidInput
 from aof.core.errors.runs import NotClaimed, NotLeaseHolder, QuestionOpen, RunRequired, StaleLease
 from aof.core.model.commands import Complete
 from aof.core.model.events import Draft
 from aof.core.model.ids import run_id
+from aof.core.model.kinds import Outcome
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.run import OUTCOMES, RunResult
 from aof.core.model.task import Question, Task
@@ -231,8 +232,8 @@ def malformed_report(command: Complete, task: Task, outcome: str) -> AofError | 
     """What is wrong with a report, whatever it is about."""
     if outcome not in OUTCOMES:
         return InvalidInput(
-            f"'outcome' cannot be {outcome[:80]!r}; choose one of complete, needs_review, blocked",
-            "say how the work ended",
+            f"'outcome' cannot be {outcome[:80]!r}",
+            limits.choices("outcome", get_args(Outcome)),
             Call("complete", {"task_id": task.id, "outcome": "complete", "summary": "…"}),
         )
     problem = (

@@ -96,10 +96,12 @@ def choice(field: str, value: object, allowed: Sequence[str]) -> InvalidInput | 
     """Refuse a value outside an enumeration, with the values that there are."""
     if value in allowed:
         return None
-    there = ", ".join(allowed)
-    return InvalidInput(
-        f"'{field}' cannot be {str(value)[:80]!r}; choose one of {there}", f"give another value for '{field}'"
-    )
+    return InvalidInput(f"'{field}' cannot be {str(value)[:80]!r}", choices(field, allowed))
+
+
+def choices(field: str, allowed: Sequence[str]) -> str:
+    """The hint for a value outside an enumeration: the values that there are, in their order."""
+    return f"{field}: one of {', '.join(allowed)}"
 
 
 def whole(name: str, value: object, least: int, most: int | None = None) -> InvalidInput | None:

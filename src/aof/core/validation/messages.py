@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 import msgspec
 
+from aof.core.validation import limits
+
 _SHOWN = 60
 _WORDS = {
     "str": "a text",
@@ -34,11 +36,20 @@ _LARGE = 10**30  # a text of it is still short
 
 
 class Complaint(NamedTuple):
-    """A sentence, the field that it is about ('' for none), and whether there is no such field."""
+    """A sentence, the field that it is about ('' for none), whether there is no such field, and the hint of choices.
+
+    `choices` is empty where the value is not one of a few.
+    """
 
     sentence: str
     field: str
     unknown: bool = False
+    choices: str = ""
+
+    @property
+    def whole(self) -> str:
+        """The sentence, and the choices where there are any: for those whose hint says something else."""
+        return f"{self.sentence}; {self.choices}" if self.choices else self.sentence
 
 
 def complaint(said: str, given: object, kind: Any, *, name: str = "", noun: str = "parameter") -> Complaint:
@@ -59,7 +70,8 @@ def complaint(said: str, given: object, kind: Any, *, name: str = "", noun: str 
         case [one]:
             return Complaint(f"{where} must be {one}, not {_shown(value)}", about)
         case [*allowed] if allowed:
-            return Complaint(f"{where} cannot be {_shown(value)}; choose one of {', '.join(allowed)}", about)
+            there = limits.choices(where.strip("'"), allowed)
+            return Complaint(f"{where} cannot be {_shown(value)}", about, choices=there)
     if expected := _EXPECTED.match(said):
         wanted, length, sign, bound, got = expected.groups()
         instead = _shown(value) if value is not _NOWHERE else _WORDS.get(got or "", "this")

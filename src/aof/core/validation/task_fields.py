@@ -124,7 +124,7 @@ _CHECKS: Final[dict[str, Callable[[str, Any], AofError | None]]] = {
     "title": _title,
     "body": _text,
     "description": _text,
-    "priority": lambda field, value: limits.choice(field, value, PRIORITIES[::-1]),
+    "priority": lambda field, value: limits.choice(field, value, PRIORITIES),
     "visibility": lambda field, value: limits.choice(field, value, VISIBILITIES),
     "owner": limits.name,
     "resource": limits.name,

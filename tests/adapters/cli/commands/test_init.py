@@ -153,7 +153,7 @@ def test_two_names_of_one_file_get_one_block(aof: Aof, tmp_path: Path) -> None:
 
 def test_an_unknown_agent_is_refused_with_the_known_ones(aof: Aof, tmp_path: Path) -> None:
     refused = aof("init", "--agent", "clippy", "--json")
-    assert (refused.code, "claude" in refused.error["message"]) == (2, True)
+    assert (refused.code, "claude" in refused.error["hint"]) == (2, True)
 
 
 @pytest.mark.parametrize(("answer", "written"), [("y\n", True), ("n\n", False), ("\n", False)])
@@ -213,7 +213,8 @@ def test_init_with_an_agent_that_nobody_knows_makes_nothing(aof: Aof, tmp_path: 
     said = aof("--data-dir", "new", "init", "--agent", "klaude")
 
     assert said.code == 2
-    assert "there is no kind of agent 'klaude'; choose one of claude, codex, cursor, gemini, opencode" in said.err
+    assert "there is no kind of agent 'klaude'" in said.err
+    assert "agent: one of claude, codex, cursor, gemini, opencode" in said.err
     assert not (tmp_path / "new").exists()
 
 

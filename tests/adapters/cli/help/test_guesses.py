@@ -71,7 +71,6 @@ def test_a_lower_case_id_and_that_of_a_run_stand_for_the_task(aof: Aof) -> None:
     [
         ("rm", "aof cancel ID, then aof archive ID"),
         ("delete", "nothing is ever deleted"),
-        ("assign", "aof edit ID --agent A"),
         ("mv", "aof update ID --status S"),
         ("tree", "aof list --tree"),
         ("note", "aof comment ID"),

@@ -123,7 +123,7 @@ def test_what_yaml_forbids_or_breaks_lines_at_is_escaped(title: str) -> None:
     [
         ("---\n", "", "no frontmatter"),
         ("\n---\n", "\n", "no end"),
-        ('"in-progress"', '"doing"', "'status' cannot be 'doing'; choose one of backlog, ready, "),
+        ('"in-progress"', '"doing"', "'status' cannot be 'doing'; status: one of backlog, ready, "),
         ("rev: 12", 'rev: "12"', "'rev' must be a whole number, not '12'"),
         ("rev: 12", "rev: 99999999999999999999", "line 7"),
         ("rev: 12", "rev: " + "9" * 60, "line 7: a number of more than 64 bits"),

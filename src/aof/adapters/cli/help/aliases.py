@@ -39,7 +39,6 @@ VERBS = {
 """Another name for a verb that means the same and takes the same words."""
 
 INSTEAD = {
-    "assign": "aof edit ID --agent A",
     "config": "edit aof.toml in the data directory",
     "delete": "aof cancel ID, then aof archive ID; nothing is ever deleted",
     "label": "aof edit ID --tag T",

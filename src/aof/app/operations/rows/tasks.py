@@ -64,7 +64,7 @@ class CreateParams(Params, frozen=True, kw_only=True):
     role: TargetRole | UnsetType = UNSET
     priority: (
         Annotated[
-            Priority, param("urgency", Spelling(help="low, normal, high or critical"), says={"default": "normal"})
+            Priority, param("urgency", Spelling(help="critical, high, normal or low"), says={"default": "normal"})
         ]
         | UnsetType
     ) = UNSET

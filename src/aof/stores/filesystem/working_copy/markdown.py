@@ -179,7 +179,7 @@ def parse(data: bytes, *, archived: bool = False) -> Task:
         )
     except msgspec.ValidationError as error:
         raise UnreadableTask(
-            messages.complaint(str(error), known, Task, noun="key").sentence, "Correct the frontmatter."
+            messages.complaint(str(error), known, Task, noun="key").whole, "Correct the frontmatter."
         ) from None
 
 
