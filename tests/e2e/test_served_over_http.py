@@ -81,7 +81,10 @@ def test_the_server_lists_the_tools_of_its_tiers_and_of_those_that_a_token_names
 
 def test_tools_without_a_server_and_tools_that_there_are_not_are_refused(tmp_path: Path) -> None:
     root = directory(tmp_path, {})
-    for words, said in ((("--tools", "all"), "--http 8420"), (("--http", "0", "--tools", "most"), "core, handoff")):
+    for words, said in (
+        (("--tools", "all"), "--http 8420"),
+        (("--http", "0", "--tools", "most"), "core, worker, handoff"),
+    ):
         done = subprocess.run(
             [sys.executable, "-m", "aof", "--data-dir", str(root), "up", "--once", *words],
             capture_output=True, text=True, timeout=_PATIENCE, check=False,

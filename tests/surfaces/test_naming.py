@@ -48,6 +48,8 @@ def _named_otherwise(door: Door, place: str) -> list[Any]:
     fabric = door.elsewhere
     other = fabric.create("Other").task_id
     full, twin = (fabric.create(title).task_id for title in ("Meant", "Twin"))
+    if operation == "complete":
+        door.ask("claim", task_id=full)
     expected = {
         full[:15]: "ambiguous_id",
         MISSING: "task_not_found",

@@ -39,6 +39,11 @@ def _done_by(fabric: Fabric, caller: Caller, agent: str | None = None) -> str:
     return task_id
 
 
+def _claimed_and_done(fabric: Fabric, caller: Caller, task_id: str, summary: str, **given: Any) -> Any:
+    ask(fabric, caller, "claim", taskId=task_id)
+    return ask(fabric, caller, "complete", taskId=task_id, summary=summary, **given)
+
+
 @pytest.mark.parametrize("chart", [True, False])
 @pytest.mark.parametrize("caller", CALLERS)
 def test_who_ran_the_work_approves_it_in_no_way(chart: bool, caller: Callable[[str], Caller]) -> None:  # noqa: FBT001
@@ -81,7 +86,7 @@ def test_a_report_that_is_sent_again_after_a_rejection_submits_nothing_again() -
     task_id = _done_by(fabric, session("ada"))
     ask(fabric, Caller("rev"), "reject", taskId=task_id, blockers=["no tests"])
     assert code(fabric, session("ada"), "complete", taskId=task_id, summary="Built.") == "run_required"
-    assert ask(fabric, session("ada"), "complete", taskId=task_id, summary="With tests.").status == "review"
+    assert _claimed_and_done(fabric, session("ada"), task_id, "With tests.").status == "review"
 
 
 def test_the_session_behind_a_run_approves_it_under_no_name_where_names_are_free() -> None:
@@ -120,7 +125,7 @@ def test_only_what_was_run_since_the_last_verdict_counts() -> None:
     fabric = fabric_with(chart=False)
     task_id = _done_by(fabric, session("ada"))
     ask(fabric, session("eve"), "reject", taskId=task_id, blockers=["no tests"])
-    ask(fabric, session("bob"), "complete", taskId=task_id, summary="Tests.")
+    _claimed_and_done(fabric, session("bob"), task_id, "Tests.")
     assert code(fabric, session("bob"), "approve", taskId=task_id) == "own_work"
     assert ask(fabric, session("ada"), "approve", taskId=task_id).status == "done"
 
@@ -129,7 +134,7 @@ def test_taking_ones_own_work_back_does_not_make_it_anothers() -> None:
     fabric = fabric_with(chart=False)
     task_id = _done_by(fabric, session("ada"))
     ask(fabric, session("ada"), "reject", taskId=task_id, blockers=["wait"])
-    ask(fabric, session("mule"), "complete", taskId=task_id, summary="Nothing to add.")
+    _claimed_and_done(fabric, session("mule"), task_id, "Nothing to add.")
     assert code(fabric, session("ada"), "approve", taskId=task_id) == "own_work"
 
 
@@ -141,9 +146,9 @@ def test_taking_ones_own_work_back_under_another_spelling_does_not_make_it_anoth
     approved = {"name": "approved", "hops": [{"id": "build", "role": "developer", "autoAdvance": False}]}
     fabric = memory_fabric("own", policy=Policy(maintainers=("own",)), org=CHART, workflows=[approved])
     task_id = fabric.create("Work", workflow=workflow).task_id
-    ask(fabric, session("bob"), "complete", taskId=task_id, outcome="complete", summary="Built.")
+    _claimed_and_done(fabric, session("bob"), task_id, "Built.")
     ask(fabric, caller, "reject", taskId=task_id, blockers=["wait"])
-    ask(fabric, session("ada"), "complete", taskId=task_id, outcome="complete", summary="Nothing to add.")
+    _claimed_and_done(fabric, session("ada"), task_id, "Nothing to add.")
     assert code(fabric, session("bob"), "approve", taskId=task_id) == "own_work"
 
 
@@ -154,7 +159,7 @@ def test_a_worker_of_an_earlier_run_does_not_send_back_what_another_did_since(
     fabric = fabric_with()
     task_id = _done_by(fabric, session("ada"))
     ask(fabric, session("rev"), "reject", taskId=task_id, blockers=["no tests"])
-    ask(fabric, session("bob"), "complete", taskId=task_id, summary="Tests.")
+    _claimed_and_done(fabric, session("bob"), task_id, "Tests.")
     assert code(fabric, session("ada"), operation, taskId=task_id, **given) == "not_allowed"
     assert code(fabric, Caller("ada", session="ada", default=True), operation, taskId=task_id, **given) == "not_allowed"
     assert ask(fabric, session("bob"), operation, taskId=task_id, **given).status == "ready"
@@ -180,13 +185,13 @@ def test_two_agents_in_turn_are_both_authors_and_a_reopened_task_begins_anew() -
 def test_who_did_a_hop_does_not_judge_it_in_the_next_one(chart: bool) -> None:  # noqa: FBT001
     fabric = fabric_with(chart=chart)
     task_id = fabric.create("Gated", workflow="review").task_id
-    ask(fabric, session("bob"), "complete", taskId=task_id, outcome="complete", summary="Built.")
+    _claimed_and_done(fabric, session("bob"), task_id, "Built.")
     for operation, given in (("claim", {"agent": "bob"}), ("complete", {"outcome": "complete", "summary": "Fine."})):
         assert code(fabric, session("bob"), operation, taskId=task_id, **given) == "own_work"
     head = fabric.store.head()
     ask(fabric, session("bob"), "complete", taskId=task_id, outcome="complete", summary="Built.")
     assert fabric.store.head() == head
-    ask(fabric, session("rev"), "complete", taskId=task_id, outcome="complete", summary="Fine.")
+    _claimed_and_done(fabric, session("rev"), task_id, "Fine.")
     assert fabric.get(task_id).status == "done"
 
 
@@ -213,7 +218,7 @@ def _run(fabric: Fabric, task_id: str, hop: str) -> str:
 def test_what_needs_no_review_is_done_as_before() -> None:
     fabric = fabric_with(chart=False)
     task_id = fabric.create("Work", review=False).task_id
-    assert ask(fabric, session("ada"), "complete", taskId=task_id).status == "done"
+    assert _claimed_and_done(fabric, session("ada"), task_id, "Built.").status == "done"
 
 
 # --- late reports

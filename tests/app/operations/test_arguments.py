@@ -128,13 +128,19 @@ def test_the_hint_for_a_wrong_value_has_a_place_for_the_right_one() -> None:
         ("mail_send", {"to": "bob", "subject": "x"}, "to", "bob"),
     ],
 )
-def test_a_single_text_stands_for_a_list_of_one(operation: str, given: Any, name: str, meant: Any) -> None:
-    assert getattr(parameters(BY_NAME[operation], given), name) == meant
+def test_a_single_text_of_a_tool_stands_for_a_list_of_one(operation: str, given: Any, name: str, meant: Any) -> None:
+    assert getattr(parameters(BY_NAME[operation], given, tool=True), name) == meant
 
 
-def test_a_single_text_stands_for_a_list_of_one_inside_an_object_too() -> None:
-    routing = parameters(BY_NAME["edit"], {"taskId": "1", "routing": {"tags": "api"}}).given()["routing"]
+def test_a_single_text_of_a_tool_stands_for_a_list_of_one_inside_an_object_too() -> None:
+    routing = parameters(BY_NAME["edit"], {"taskId": "1", "routing": {"tags": "api"}}, tool=True).given()["routing"]
     assert routing.tags == ["api"]
+
+
+def test_over_http_a_list_is_a_list_as_its_schema_says() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parameters(BY_NAME["create"], {"title": "x", "tags": "api"})
+    assert refused.value.message == "'tags' must be a list, not 'api'"
 
 
 def test_an_unknown_field_within_a_parameter_is_not_taken_for_a_parameter_of_the_same_name() -> None:

@@ -60,10 +60,10 @@ class Caller(msgspec.Struct, frozen=True):
 def parameters(operation: Operation, given: object, *, tool: bool = False, strict: bool = True) -> Params:
     """The parameters of a call, checked against the catalogue; as a tool it may need more of them.
 
-    A null for what may be left out counts as left out, and a single text for a list of texts as a list of one.
+    A null for what may be left out counts as left out; as a tool, a single text for a list of texts is a list of one.
     """
     if isinstance(given, dict):
-        given = _as_meant(given, operation.parameters)
+        given = _as_meant(given, operation.parameters, tool=tool)
         if tool:
             given = dict(operation.tool_defaults) | given
     try:
@@ -86,8 +86,8 @@ class _Field(NamedTuple):
 _SEVERAL: Final = re.compile(r"\s*(\[.*|\S+(\s*,\s*\S+)+\s*)?", re.DOTALL)  # or none at all
 
 
-def _as_meant(given: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """What was given, without each null for what may be left out, and with lists where one text stands for a list.
+def _as_meant(given: dict[str, Any], kind: type[msgspec.Struct], *, tool: bool) -> dict[str, Any]:
+    """What was given, without each null for what may be left out, and with lists where a model wrote one text.
 
     Some clients fill in all that they know of. Words between commas may be one text or several, so they stay as they
     are, and are refused.
@@ -99,10 +99,10 @@ def _as_meant(given: dict[str, Any], kind: type[msgspec.Struct]) -> dict[str, An
         if field is not None:
             if value is None and field.nullable:
                 continue
-            if field.texts and isinstance(value, str) and not _SEVERAL.fullmatch(value):
+            if tool and field.texts and isinstance(value, str) and not _SEVERAL.fullmatch(value):
                 value = [value]  # noqa: PLW2901 - the value that is meant
             elif field.inner is not None and isinstance(value, dict):
-                value = _as_meant(value, field.inner)  # noqa: PLW2901 - as above
+                value = _as_meant(value, field.inner, tool=tool)  # noqa: PLW2901 - as above
         kept[name] = value
     return kept
 

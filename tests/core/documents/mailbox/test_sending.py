@@ -42,7 +42,7 @@ def _refused(policy: Policy = POLICY, **given: Any) -> AofError:
 def test_one_of_each_type_is_accepted_and_any_other_refused() -> None:
     for kind in TYPES:
         assert isinstance(_sent(type=kind, related="MSG-20260220-001"), MailMessage)
-    assert "notify, request" in _refused(type="chat").message
+    assert "notify, request" in _refused(type="chat").hint
     assert "must name what it objects to" in _refused(type="objection").message
     assert isinstance(_sent(type="objection", subject="Against MSG-20260220-004"), MailMessage)
     notice = _sent(type="notify", priority="P0")
@@ -69,8 +69,8 @@ def test_the_closure_owner_is_the_sender_or_the_maintainer() -> None:
 
 @requirement("comms.message.card-fields")
 def test_what_no_card_may_say_is_refused_with_what_it_may() -> None:
-    assert ", ".join(PRIORITIES) in _refused(priority="P3").message
-    assert ", ".join(SCOPES) in _refused(review_scope="some").message
+    assert ", ".join(PRIORITIES) in _refused(priority="P3").hint
+    assert ", ".join(SCOPES) in _refused(review_scope="some").hint
     for field in ("sender", "receiver"):
         refused = _refused(_CHART, **{field: "bobby"})
         assert "bob" in refused.hint

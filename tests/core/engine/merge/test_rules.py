@@ -22,8 +22,8 @@ _OTHERS = {
     "task.claimed", "handoff.posted", "escalation.requested", "handoff.request",
     # names that other tools know events by: what `aof log --format agentruntime` writes
     "task.started", "task.waiting", "task.blocked", "task.paused", "task.resumed", "task.cancelled", "task.failed",
-    # files, and messages of the web server
-    "run.json", "task.html", "http.request", "http.response.start", "http.response.body", "http.disconnect",
+    # files, messages of the web server, and what sentences are filled in with
+    "handoff.reason", "run.json", "task.html", "http.request", "http.response.start", "http.response.body", "http.disconnect",
 }  # fmt: skip
 
 

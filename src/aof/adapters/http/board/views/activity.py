@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
+from aof._support.typed import prepare_type
 from aof.adapters.http.board.calls import Asker, PageAddress
 from aof.adapters.http.board.views import correspondence
 from aof.adapters.http.board.views.spec import PageView
@@ -65,7 +66,7 @@ def _latest(
     for _ in range(_FARTHEST):
         cursor = cursors.place_in("log", str(before)) if before else None
         page = ask("log", task_id=task_id, limit=_PIECE, cursor=cursor)
-        events = msgspec.convert(page["events"], list[Event])
+        events = msgspec.convert(page["events"], prepare_type(list[Event]))
         if "nextCursor" in page:  # the first commit may have begun on the page before this one
             begun = next((place for place, one in enumerate(events) if one.begins == one.seq), 0)
             events = events[begun:]
