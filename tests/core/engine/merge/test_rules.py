@@ -23,7 +23,8 @@ _OTHERS = {
     # names that other tools know events by: what `aof log --format agentruntime` writes
     "task.started", "task.waiting", "task.blocked", "task.paused", "task.resumed", "task.cancelled", "task.failed",
     # files, messages of the web server, and what sentences are filled in with
-    "handoff.reason", "run.json", "task.html", "http.request", "http.response.start", "http.response.body", "http.disconnect",
+    "handoff.reason",
+    "run.json", "task.html", "http.request", "http.response.start", "http.response.body", "http.disconnect",
 }  # fmt: skip
 
 
