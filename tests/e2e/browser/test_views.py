@@ -361,9 +361,10 @@ def test_agents_show_what_they_hold_against_what_they_can(person: Person, page: 
 def test_the_activity_tells_in_words_what_happened_and_grows_by_itself(
     person: Person, page: Page, served: Served
 ) -> None:
+    scenes.gate(served, "Trim the wick")
     person.open("/activity", page)
     expect(page.get_by_role("heading", name="Today")).to_be_visible()
-    expect(page.locator(".stories")).to_contain_text("ada finished Repair the lamp")
+    expect(page.locator(".stories")).to_contain_text("ada finished Trim the wick")
     expect(page.locator("#view")).not_to_contain_text("task.created")
     task = scenes.waiting(served, "The very latest")
     line = page.locator(".stories li").first
