@@ -128,6 +128,8 @@ def test_the_graph_of_the_project_shows_what_is_connected_and_only_counts_what_i
     expect(page.locator(f"#drawing [data-node='{first}']")).to_contain_text("after 1 finished")
     expect(page.locator(f"#drawing [data-node='{first}']")).to_have_class(re.compile("s-ready"))
     page.get_by_text("1 task is connected with no other").click()
+    expect(page.locator(f"#drawing [data-node='{second}']")).to_have_class(re.compile("s-waiting"))
+    expect(page.locator(f"#drawing [data-node='{second}'] .second")).to_contain_text("waiting")
     expect(page.locator(f"#node-{lonely}")).to_be_visible()
     page.get_by_label("finished, too").check()
     expect(nodes).to_have_count(4)

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any, Final
 
 from aof.adapters.http.board.calls import Asker, PageAddress
-from aof.adapters.http.board.rendering import short
+from aof.adapters.http.board.rendering import short, words
 from aof.adapters.http.board.views.spec import PageView
 from aof.core.model.lifecycle import FINISHED, STATUSES
 
@@ -80,6 +80,8 @@ def _groups(rows: dict[str, Any], edges: list[tuple[str, str, str]]) -> tuple[li
 def _around(ask: Asker, task_id: str, asked: PageAddress) -> dict[str, Any]:
     limit = asked.number("n", _MOST, least=1, most=_MOST)
     found = ask("neighbourhood", task_id=task_id, limit=limit)
+    waiting = {one["id"] for one in ask("list", waits=True, limit=_LISTED)["tasks"]}
+    found["nodes"] = [one | {"waits": one["id"] in waiting} for one in found["nodes"]]
     edges = [(one["source"], one["target"], one["kind"]) for one in found["edges"]]
     shown = {one["id"] for one in found["nodes"]}
     nodes = [_node(one, root=found["root"]) for one in found["nodes"]]
@@ -107,11 +109,12 @@ def _drawn(edges: list[tuple[str, str, str]], shown: set[str]) -> list[dict[str,
 def _node(task: dict[str, Any], *, root: str = "", behind: int = 0) -> dict[str, Any]:
     """A box: two lines of text, where it leads, and what it looks like."""
     done = f" · after {behind} finished" if behind else ""
+    status = "waiting" if task.get("waits") else task["status"]
     return {
         "id": task["id"],
-        "lines": [task["title"], f"{short(task['id'])} · {task['status']}{done}"],
+        "lines": [task["title"], f"{short(task['id'])} · {words(status)}{done}"],
         "link": f"/board/tasks/{task['id']}",
-        "status": task["status"],
+        "status": status,
         "marked": task["id"] == root,
     }
 

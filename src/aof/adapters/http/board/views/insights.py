@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aof.adapters.http.board.calls import Asker, PageAddress
+from aof.adapters.http.board.rendering import words
 from aof.adapters.http.board.views.spec import PageView
 from aof.core.model.lifecycle import STATUSES
 from aof.core.model.times import iso, millis
@@ -36,6 +37,7 @@ def _flow(ask: Asker, days: int) -> dict[str, Any]:
     chart = {
         "days": [day["day"] for day in found["days"]],
         "statuses": shown,
+        "words": [words(one) for one in shown],
         "counts": [[day["byStatus"].get(status, 0) for day in found["days"]] for status in shown],
         "created": [day["created"] for day in found["days"]],
         "done": [day["done"] for day in found["days"]],
@@ -102,7 +104,7 @@ def _said(moment: int, span: int) -> str:
 def _bars(row: dict[str, Any], start: int, now: int) -> list[dict[str, Any]]:
     """A run as a bar, and over it the times in which it waited."""
     end = millis(row["endedAt"]) if "endedAt" in row else now
-    said = f"{row['agent']} · {row['title']} · {row['status']}"
+    said = f"{row['agent']} · {row['title']} · {words(row['status'])}"
     whole = _bar(start, now, millis(row["startedAt"]), end) | {"kind": row["status"], "said": said, "row": row}
     waits = [
         _bar(start, now, millis(wait["since"]), min(millis(wait["until"]) if "until" in wait else end, end))
