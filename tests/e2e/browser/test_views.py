@@ -387,6 +387,18 @@ def test_the_activity_is_narrowed_to_an_agent_a_kind_and_a_task(person: Person, 
     )
 
 
+@pytest.mark.parametrize("view", ["/activity", "/activity?kind=mail", "/graph", "/insights"])
+def test_an_agent_is_completed_in_a_filter_and_applies_at_once(
+    person: Person, page: Page, served: Served, view: str
+) -> None:
+    person.open(view, page)
+    field = page.get_by_label("Agent", exact=True)
+    offered = field.evaluate("one => [...one.list.options].map(option => option.value)")
+    assert {"ada", "bob", "pm"} <= set(offered)
+    field.press_sequentially("bob")
+    expect(page).to_have_url(re.compile("agent=bob"))
+
+
 def test_the_activity_goes_back_page_by_page_without_gap_or_repetition(visitor: Visitor, alone: Served) -> None:
     with alone.fabric() as fabric:
         titles = [f"Number {number}" for number in range(130)]

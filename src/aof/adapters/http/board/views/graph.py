@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from aof.adapters.http.board.calls import Asker, PageAddress
 from aof.adapters.http.board.rendering import short, words
+from aof.adapters.http.board.views import completion
 from aof.adapters.http.board.views.spec import PageView
 from aof.core.model.lifecycle import FINISHED, STATUSES
 
@@ -53,6 +54,8 @@ def _project(ask: Asker, asked: PageAddress) -> dict[str, Any]:
         - len(rows),
         "filters": chosen,
         "finished": finished,
+        "agents": completion.agents(ask),
+        "tags": completion.tags(rows.values()),
     }
 
 

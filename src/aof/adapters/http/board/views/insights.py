@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from aof.adapters.http.board.calls import Asker, PageAddress
 from aof.adapters.http.board.rendering import words
+from aof.adapters.http.board.views import completion
 from aof.adapters.http.board.views.spec import PageView
 from aof.core.model.lifecycle import STATUSES
 from aof.core.model.times import iso, millis
@@ -28,7 +29,8 @@ _DAY: Final = 24 * 60 * _MINUTE
 def insights(ask: Asker, asked: PageAddress) -> dict[str, Any]:
     """The flow of some days, and the runs in them."""
     days = asked.number("days", 14, least=1, most=366)
-    return {"days": days, "spans": _SPANS, **_flow(ask, max(days, _SHORTEST)), **_runs(ask, asked, days)}
+    shared = {"days": days, "spans": _SPANS, "agents": completion.agents(ask)}
+    return {**shared, **_flow(ask, max(days, _SHORTEST)), **_runs(ask, asked, days)}
 
 
 def _flow(ask: Asker, days: int) -> dict[str, Any]:
