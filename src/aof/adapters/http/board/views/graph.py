@@ -46,7 +46,7 @@ def _project(ask: Asker, asked: PageAddress) -> dict[str, Any]:
         "near": None,
         "nodes": [rows[one] for one in drawn],
         "edges": [_edge(edge) for edge in edges if edge[0] in shown and edge[1] in shown],
-        "drawing": {"nodes": nodes, "edges": _drawn(edges, shown), "direction": "LR"},
+        "drawing": {"nodes": nodes, "edges": _drawn(edges, shown)},
         "alone": [rows[one] for one in alone],
         "left_out": sum(len(group) for group in groups)
         - len(drawn)
@@ -93,7 +93,7 @@ def _around(ask: Asker, task_id: str, asked: PageAddress) -> dict[str, Any]:
         "near": root,
         "nodes": found["nodes"],
         "edges": [_edge(edge) for edge in edges],
-        "drawing": {"nodes": nodes, "edges": _drawn(edges, shown), "direction": "LR"},
+        "drawing": {"nodes": nodes, "edges": _drawn(edges, shown)},
         "alone": [],
         "left_out": found["leftOut"],
         "title": f"Around {root['title'][:80]}",

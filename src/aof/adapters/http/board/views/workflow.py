@@ -32,7 +32,7 @@ def workflow(ask: Asker, asked: PageAddress) -> dict[str, Any]:
         for hop in found["hops"]
         for before in hop.get("dependsOn", ())
     ]
-    drawing = {"nodes": [_node(hop, task["id"]) for hop in found["hops"]], "edges": edges, "direction": "LR"}
+    drawing = {"nodes": [_node(hop, task["id"]) for hop in found["hops"]], "edges": edges}
     return {
         "flow": found,
         "task": task,
