@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +33,21 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def alone(tmp_path: Path) -> Iterator[Served]:
-    """A service for one test: to be stopped, filled or locked out of. Ask for it before `visitor`: it goes last."""
-    with serving(tmp_path / "lighthouse") as one:
-        yield one
+def services() -> Iterator[ExitStack]:
+    """What serves during one test. It stops after everybody has left: a page that loses its service complains."""
+    with ExitStack() as begun:
+        yield begun
 
 
 @pytest.fixture
-def visitor(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visitor]:
-    """People who come to a service; each is watched, and checked at the end."""
+def alone(tmp_path: Path, services: ExitStack) -> Served:
+    """A service for one test: to be stopped, filled or locked out of."""
+    return services.enter_context(serving(tmp_path / "lighthouse"))
+
+
+@pytest.fixture
+def visitor(browser: Browser, request: pytest.FixtureRequest, services: ExitStack) -> Iterator[Visitor]:
+    """People who come to a service; each is watched, and checked at the end, while the `services` still serve."""
     came: list[Person] = []
 
     def come(served: Served, **options: Any) -> Person:

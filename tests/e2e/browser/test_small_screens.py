@@ -86,6 +86,17 @@ def test_a_phone_shows_one_column_at_a_time_and_folds_the_filters(served: Served
     expect(page.locator("#filters")).to_be_visible()
 
 
+@pytest.mark.parametrize("view", ["/activity", "/graph", "/insights"])
+def test_a_phone_folds_the_filters_of_every_view(served: Served, visitor: Visitor, view: str) -> None:
+    person, page = _as(visitor, served, **PHONE)
+    person.open(view, page)
+    expect(page.locator("#filters")).to_be_hidden()
+    page.get_by_role("button", name="Filter").tap()
+    page.get_by_label("Agent", exact=True).fill("ada")
+    expect(page).to_have_url(re.compile("agent=ada"))
+    expect(page.get_by_role("button", name="Filter (1)")).to_be_visible()
+
+
 def test_what_is_touched_on_a_phone_is_large_enough(served: Served, visitor: Visitor) -> None:
     person, page = _as(visitor, served, **PHONE)
     person.open("/", page)

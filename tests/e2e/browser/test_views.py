@@ -361,9 +361,10 @@ def test_agents_show_what_they_hold_against_what_they_can(person: Person, page: 
 def test_the_activity_tells_in_words_what_happened_and_grows_by_itself(
     person: Person, page: Page, served: Served
 ) -> None:
+    scenes.gate(served, "Trim the wick")
     person.open("/activity", page)
     expect(page.get_by_role("heading", name="Today")).to_be_visible()
-    expect(page.locator(".stories")).to_contain_text("ada finished Repair the lamp")
+    expect(page.locator(".stories")).to_contain_text("ada finished Trim the wick")
     expect(page.locator("#view")).not_to_contain_text("task.created")
     task = scenes.waiting(served, "The very latest")
     line = page.locator(".stories li").first
@@ -384,6 +385,18 @@ def test_the_activity_is_narrowed_to_an_agent_a_kind_and_a_task(person: Person, 
     expect(page.locator(".stories li")).to_have_text(
         [re.compile("approved"), re.compile("finished"), re.compile("claimed"), re.compile("created")]
     )
+
+
+@pytest.mark.parametrize("view", ["/activity", "/activity?kind=mail", "/graph", "/insights"])
+def test_an_agent_is_completed_in_a_filter_and_applies_at_once(
+    person: Person, page: Page, served: Served, view: str
+) -> None:
+    person.open(view, page)
+    field = page.get_by_label("Agent", exact=True)
+    offered = field.evaluate("one => [...one.list.options].map(option => option.value)")
+    assert {"ada", "bob", "pm"} <= set(offered)
+    field.press_sequentially("bob")
+    expect(page).to_have_url(re.compile("agent=bob"))
 
 
 def test_the_activity_goes_back_page_by_page_without_gap_or_repetition(visitor: Visitor, alone: Served) -> None:

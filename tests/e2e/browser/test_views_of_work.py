@@ -14,6 +14,7 @@ from tests.e2e.browser.person import Person
 from tests.e2e.browser.served import Served, serving
 from tests.e2e.browser.views import addresses, staged
 from tests.support.service import workflow
+from tests.support.waiting import eventually
 from tests.support.workflows import hop, template
 
 
@@ -127,6 +128,8 @@ def test_the_graph_of_the_project_shows_what_is_connected_and_only_counts_what_i
     expect(nodes).to_have_count(3)
     expect(page.locator(f"#drawing [data-node='{first}']")).to_contain_text("after 1 finished")
     expect(page.locator(f"#drawing [data-node='{first}']")).to_have_class(re.compile("s-ready"))
+    expect(page.locator(f"#drawing [data-node='{second}']")).to_have_class(re.compile("s-waiting"))
+    expect(page.locator(f"#drawing [data-node='{second}'] .second")).to_contain_text("waiting")
     page.get_by_text("1 task is connected with no other").click()
     expect(page.locator(f"#node-{lonely}")).to_be_visible()
     page.get_by_label("finished, too").check()
@@ -135,6 +138,41 @@ def test_the_graph_of_the_project_shows_what_is_connected_and_only_counts_what_i
     page.locator(f"#drawing [data-node='{child}']").press("Enter")
     expect(page).to_have_url(re.compile(f"/board/tasks/{child}"))
     expect(page.get_by_role("heading", level=1)).to_have_text("Sand it")
+
+
+def test_no_box_of_a_drawing_is_too_small_for_its_text(visitor: Visitor, alone: Served) -> None:
+    with alone.fabric() as fabric:
+        first = fabric.create("W" * 80).task_id
+        fabric.create("Rewire the keeper's house, and mind the telegraph", depends_on=[first])
+    person = visitor(alone)
+    person.enter()
+    page = person.open("/graph")
+    over = """all => all.filter((one) => {
+      const box = one.querySelector("rect").getBoundingClientRect();
+      return [...one.querySelectorAll("text")].some((text) => text.getBoundingClientRect().right > box.right);
+    }).length"""
+    expect(page.locator("#drawing .first").nth(1)).to_contain_text("Rewire the")
+    assert page.locator("#drawing [data-node]").evaluate_all(over) == 0
+
+
+def test_a_drawing_goes_from_top_to_bottom_on_a_phone_and_across_on_a_wide_screen(
+    visitor: Visitor, alone: Served
+) -> None:
+    with alone.fabric() as fabric:
+        first = fabric.create("Step 0").task_id
+        fabric.create("Step 1", depends_on=[first])
+    person = visitor(alone, viewport={"width": 390, "height": 844})
+    person.enter()
+    page = person.open("/graph")
+    boxes = page.locator("#drawing rect")
+
+    def sides(name: str) -> int:
+        return len(set(boxes.evaluate_all("(all, name) => all.map(one => one.getAttribute(name))", name)))
+
+    expect(boxes).to_have_count(2)
+    assert (sides("x"), sides("y")) == (1, 2)
+    page.set_viewport_size({"width": 1360, "height": 900})
+    eventually(lambda: (sides("x"), sides("y")) == (2, 1), "a drawing across")
 
 
 def test_the_drawing_is_made_larger_smaller_and_as_it_fits(visitor: Visitor, alone: Served) -> None:

@@ -170,7 +170,7 @@ ACTIONS: Final = (
     ),
     PageAction(
         name="reject",
-        label="Reject",
+        label="Request changes",
         operation="reject",
         said="sent back",
         about="Send the work back. The next run is told what is in the way.",

@@ -94,6 +94,10 @@ class PageAddress:
         """The values of a list such as `done,cancelled`."""
         return tuple(filter(None, (self.text(name) or "").split(",")))
 
+    def used(self, *names: str) -> int:
+        """How many of these filters are set."""
+        return sum(self.text(name) is not None for name in names)
+
     def address(self, **changes: Any) -> str:
         """The same page with some parameters changed; None takes one away."""
         kept = [(name, value) for name, value in self._query.multi_items() if name not in changes and value]

@@ -34,6 +34,7 @@ _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 _NOISE: Final = frozenset({"digest", "schemaVersion", "secretDigest"})  # of no use to a person
 _ID: Final = re.compile(r"\bTASK-\d{4}-(\d\d-\d\d-\d+)\b")
 _LONGEST: Final = 240  # characters of a summary
+_WORDS: Final = {"in-progress": "in progress", "deadletter": "given up"}  # where a status is no word of its own
 _STEPS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -55,6 +56,7 @@ def environment() -> Environment:
         "data": data,
         "summary": summary,
         "linked": linked,
+        "words": words,
     }
     return made
 
@@ -90,6 +92,11 @@ def moment(said: str | None, now: int) -> Markup:
 def short(task_id: str) -> str:
     """The end of an ID, which tells the tasks of some weeks apart."""
     return task_id[len("TASK-2026-") :] if task_id.startswith("TASK-") else task_id
+
+
+def words(status: str) -> str:
+    """A status as people say it."""
+    return _WORDS.get(status, status.replace("_", " "))
 
 
 def linked(text: str) -> Markup:

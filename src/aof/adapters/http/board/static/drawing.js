@@ -1,8 +1,10 @@
 // Draws boxes and arrows: the data stands in the page, dagre lays it out. All text is set as text.
 
 const SVG = "http://www.w3.org/2000/svg";
-const WIDE = 190, HIGH = 44, LETTERS = 26;
-const SMALLEST = 0.45; // below this nobody can read it
+const WIDE = 190, HIGH = 44, PAD = 9;
+const SMALLEST = 0.8; // below this nobody can read it
+const NARROW = 640; // a place that is narrower than this is gone through from top to bottom
+const pen = document.createElement("canvas").getContext("2d");
 let drawn = "", scale = 0; // 0: as fits
 
 function made(name, attributes = {}, text) {
@@ -12,14 +14,19 @@ function made(name, attributes = {}, text) {
   return element;
 }
 
-function cut(text) {
+// As much of a text as a box has room for; letters are as wide as the font that draws them makes them.
+function cut(text, font) {
+  pen.font = font;
+  const fits = (said) => pen.measureText(said).width <= WIDE - 2 * PAD;
+  if (fits(text)) return text;
   const letters = [...text];
-  return letters.length > LETTERS ? `${letters.slice(0, LETTERS - 1).join("")}…` : text;
+  while (letters.length && !fits(`${letters.join("")}…`)) letters.pop();
+  return `${letters.join("").trimEnd()}…`;
 }
 
-function laidOut(data) {
+function laidOut(data, down) {
   const graph = new dagre.graphlib.Graph({ multigraph: true });
-  graph.setGraph({ rankdir: data.direction, nodesep: 14, ranksep: 46, marginx: 12, marginy: 12 });
+  graph.setGraph({ rankdir: down ? "TB" : "LR", nodesep: 14, ranksep: down ? 34 : 46, marginx: 12, marginy: 12 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of data.nodes) graph.setNode(node.id, { width: WIDE, height: HIGH });
   for (const edge of data.edges) graph.setEdge(edge.from, edge.to, {}, edge.kind);
@@ -35,20 +42,23 @@ function arrow() {
   return definitions;
 }
 
-// From the middle of a box's right side to the middle of another one's left, by way of the bends between.
-function line(from, to, bends) {
-  const straight = to.x > from.x;
-  const ends = [{ x: from.x + WIDE / 2, y: from.y }, { x: to.x - WIDE / 2, y: to.y }];
+// From the middle of a box's far side to the middle of another one's near one, by way of the bends between.
+function line(from, to, bends, down) {
+  const straight = down ? to.y > from.y : to.x > from.x;
+  const ends = down
+    ? [{ x: from.x, y: from.y + HIGH / 2 }, { x: to.x, y: to.y - HIGH / 2 }]
+    : [{ x: from.x + WIDE / 2, y: from.y }, { x: to.x - WIDE / 2, y: to.y }];
   const points = straight ? [ends[0], ...bends.slice(1, -1), ends[1]] : bends;
   return points.map((point, place) => `${place ? "L" : "M"}${point.x.toFixed(1)} ${point.y.toFixed(1)}`).join(" ");
 }
 
 function box(node, place) {
   const link = made("a", { href: node.link, class: `s-${node.status}${node.marked ? " marked" : ""}`, "data-node": node.id });
-  const x = place.x - WIDE / 2, y = place.y - HIGH / 2;
+  const x = place.x - WIDE / 2, y = place.y - HIGH / 2, { fontFamily } = getComputedStyle(document.body);
   link.append(made("title", {}, node.lines.join(" · ")), made("rect", { x, y, width: WIDE, height: HIGH, rx: 6 }));
   node.lines.forEach((text, row) => {
-    link.append(made("text", { x: x + 9, y: y + 18 + row * 16, class: row ? "second" : "first" }, cut(text)));
+    const said = cut(text, `${row ? "400 11px" : "600 12px"} ${fontFamily}`);
+    link.append(made("text", { x: x + PAD, y: y + 18 + row * 16, class: row ? "second" : "first" }, said));
   });
   return link;
 }
@@ -56,15 +66,16 @@ function box(node, place) {
 function draw() {
   const place = document.getElementById("drawing"), source = document.getElementById("drawing-data");
   if (!place || !source || typeof dagre === "undefined") return;
-  if (source.textContent === drawn && place.firstChild) return;
-  drawn = source.textContent;
-  const data = JSON.parse(drawn), graph = laidOut(data), size = graph.graph();
+  const down = place.clientWidth < NARROW, wanted = `${down} ${source.textContent}`;
+  if (wanted === drawn && place.firstChild) return;
+  drawn = wanted;
+  const data = JSON.parse(source.textContent), graph = laidOut(data, down), size = graph.graph();
   const width = Math.ceil(size.width ?? 0), height = Math.ceil(size.height ?? 0);
   const svg = made("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group" });
   svg.append(arrow());
   for (const edge of graph.edges()) {
     const kind = edge.name === "blocks" ? "" : "dashed";
-    svg.append(made("path", { d: line(graph.node(edge.v), graph.node(edge.w), graph.edge(edge).points), class: kind, "marker-end": "url(#arrow)" }));
+    svg.append(made("path", { d: line(graph.node(edge.v), graph.node(edge.w), graph.edge(edge).points, down), class: kind, "marker-end": "url(#arrow)" }));
   }
   for (const node of data.nodes) svg.append(box(node, graph.node(node.id)));
   const { scrollLeft, scrollTop } = place, held = document.activeElement?.getAttribute?.("data-node");
@@ -109,7 +120,10 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-zoom]");
   if (button) zoom(Number(button.dataset.zoom));
 });
-window.addEventListener("resize", () => scale || resize(document.getElementById("drawing") ?? document.body));
+window.addEventListener("resize", () => {
+  draw();
+  if (!scale) resize(document.getElementById("drawing") ?? document.body);
+});
 window.addEventListener("hashchange", reveal);
 draw();
 reveal();

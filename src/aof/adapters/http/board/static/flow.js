@@ -34,7 +34,7 @@ function stacked(data) {
 function cumulative(place, data, days) {
   const sums = stacked(data);
   const series = data.statuses.map((status, row) => ({
-    label: status, stroke: colour(COLOURS[status]), fill: colour(COLOURS[status]), width: 1, points: { show: data.days.length < 2 },
+    label: data.words[row], stroke: colour(COLOURS[status]), fill: colour(COLOURS[status]), width: 1, points: { show: data.days.length < 2 },
     value: (_, __, ___, at) => (at === null || at === undefined ? "–" : data.counts[row][at]),
   })).reverse();
   return new uPlot(options(place, series), [days, ...sums.reverse()], place);

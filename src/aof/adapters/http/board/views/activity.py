@@ -9,7 +9,7 @@ import msgspec
 
 from aof._support.typed import prepare_type
 from aof.adapters.http.board.calls import Asker, PageAddress
-from aof.adapters.http.board.views import correspondence
+from aof.adapters.http.board.views import completion, correspondence
 from aof.adapters.http.board.views.spec import PageView
 from aof.app.queries import cursors
 from aof.app.queries.stories import Story, stories
@@ -31,7 +31,7 @@ _OWN: Final = {
 def activity(ask: Asker, asked: PageAddress) -> dict[str, Any]:
     """The latest stories, or one kind of what agents write to each other."""
     kind = asked.text("kind") if asked.text("kind") in KINDS else None
-    shared = {"kind": kind, "kinds": KINDS}
+    shared = {"kind": kind, "kinds": KINDS, "agents": completion.agents(ask)}
     if (own := _OWN.get(kind or "")) is not None:
         found = own(ask, asked)
         return (

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from aof.adapters.http.board.calls import Asker, PageAddress
+from aof.adapters.http.board.views import completion
 from aof.adapters.http.board.views.spec import PageView
 
 COLUMNS: Final = (
@@ -35,7 +36,6 @@ _FIRST: Final = (
 )  # where one column is shown at a time
 _GROUPS: Final = ("agent", "parent")
 _EACH, _MOST, _AGENTS = 50, 1_000, 500
-_SHOWN_TAGS: Final = 100
 
 
 def filters(asked: PageAddress) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def board(ask: Asker, asked: PageAddress) -> dict[str, Any]:
         "opened": opened,
         "group": group if group in _GROUPS else None,
         "agents": [one["id"] for one in agents],
-        "tags": sorted({tag for task in shown for tag in task.get("tags", ())})[:_SHOWN_TAGS],
+        "tags": completion.tags(shown),
     }
 
 

@@ -9,7 +9,8 @@ from collections import Counter
 from typing import Any, Final
 
 from aof.adapters.http.board.calls import Asker, PageAddress
-from aof.adapters.http.board.rendering import short
+from aof.adapters.http.board.rendering import short, words
+from aof.adapters.http.board.views import completion
 from aof.adapters.http.board.views.spec import PageView
 from aof.core.model.lifecycle import FINISHED, STATUSES
 
@@ -45,7 +46,7 @@ def _project(ask: Asker, asked: PageAddress) -> dict[str, Any]:
         "near": None,
         "nodes": [rows[one] for one in drawn],
         "edges": [_edge(edge) for edge in edges if edge[0] in shown and edge[1] in shown],
-        "drawing": {"nodes": nodes, "edges": _drawn(edges, shown), "direction": "LR"},
+        "drawing": {"nodes": nodes, "edges": _drawn(edges, shown)},
         "alone": [rows[one] for one in alone],
         "left_out": sum(len(group) for group in groups)
         - len(drawn)
@@ -53,6 +54,8 @@ def _project(ask: Asker, asked: PageAddress) -> dict[str, Any]:
         - len(rows),
         "filters": chosen,
         "finished": finished,
+        "agents": completion.agents(ask),
+        "tags": completion.tags(rows.values()),
     }
 
 
@@ -80,6 +83,8 @@ def _groups(rows: dict[str, Any], edges: list[tuple[str, str, str]]) -> tuple[li
 def _around(ask: Asker, task_id: str, asked: PageAddress) -> dict[str, Any]:
     limit = asked.number("n", _MOST, least=1, most=_MOST)
     found = ask("neighbourhood", task_id=task_id, limit=limit)
+    waiting = {one["id"] for one in ask("list", waits=True, limit=_LISTED)["tasks"]}
+    found["nodes"] = [one | {"waits": one["id"] in waiting} for one in found["nodes"]]
     edges = [(one["source"], one["target"], one["kind"]) for one in found["edges"]]
     shown = {one["id"] for one in found["nodes"]}
     nodes = [_node(one, root=found["root"]) for one in found["nodes"]]
@@ -88,7 +93,7 @@ def _around(ask: Asker, task_id: str, asked: PageAddress) -> dict[str, Any]:
         "near": root,
         "nodes": found["nodes"],
         "edges": [_edge(edge) for edge in edges],
-        "drawing": {"nodes": nodes, "edges": _drawn(edges, shown), "direction": "LR"},
+        "drawing": {"nodes": nodes, "edges": _drawn(edges, shown)},
         "alone": [],
         "left_out": found["leftOut"],
         "title": f"Around {root['title'][:80]}",
@@ -107,11 +112,12 @@ def _drawn(edges: list[tuple[str, str, str]], shown: set[str]) -> list[dict[str,
 def _node(task: dict[str, Any], *, root: str = "", behind: int = 0) -> dict[str, Any]:
     """A box: two lines of text, where it leads, and what it looks like."""
     done = f" · after {behind} finished" if behind else ""
+    status = "waiting" if task.get("waits") else task["status"]
     return {
         "id": task["id"],
-        "lines": [task["title"], f"{short(task['id'])} · {task['status']}{done}"],
+        "lines": [task["title"], f"{short(task['id'])} · {words(status)}{done}"],
         "link": f"/board/tasks/{task['id']}",
-        "status": task["status"],
+        "status": status,
         "marked": task["id"] == root,
     }
 

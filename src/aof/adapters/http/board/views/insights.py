@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from aof.adapters.http.board.calls import Asker, PageAddress
+from aof.adapters.http.board.rendering import words
+from aof.adapters.http.board.views import completion
 from aof.adapters.http.board.views.spec import PageView
 from aof.core.model.lifecycle import STATUSES
 from aof.core.model.times import iso, millis
@@ -27,7 +29,8 @@ _DAY: Final = 24 * 60 * _MINUTE
 def insights(ask: Asker, asked: PageAddress) -> dict[str, Any]:
     """The flow of some days, and the runs in them."""
     days = asked.number("days", 14, least=1, most=366)
-    return {"days": days, "spans": _SPANS, **_flow(ask, max(days, _SHORTEST)), **_runs(ask, asked, days)}
+    shared = {"days": days, "spans": _SPANS, "agents": completion.agents(ask)}
+    return {**shared, **_flow(ask, max(days, _SHORTEST)), **_runs(ask, asked, days)}
 
 
 def _flow(ask: Asker, days: int) -> dict[str, Any]:
@@ -36,6 +39,7 @@ def _flow(ask: Asker, days: int) -> dict[str, Any]:
     chart = {
         "days": [day["day"] for day in found["days"]],
         "statuses": shown,
+        "words": [words(one) for one in shown],
         "counts": [[day["byStatus"].get(status, 0) for day in found["days"]] for status in shown],
         "created": [day["created"] for day in found["days"]],
         "done": [day["done"] for day in found["days"]],
@@ -102,7 +106,7 @@ def _said(moment: int, span: int) -> str:
 def _bars(row: dict[str, Any], start: int, now: int) -> list[dict[str, Any]]:
     """A run as a bar, and over it the times in which it waited."""
     end = millis(row["endedAt"]) if "endedAt" in row else now
-    said = f"{row['agent']} · {row['title']} · {row['status']}"
+    said = f"{row['agent']} · {row['title']} · {words(row['status'])}"
     whole = _bar(start, now, millis(row["startedAt"]), end) | {"kind": row["status"], "said": said, "row": row}
     waits = [
         _bar(start, now, millis(wait["since"]), min(millis(wait["until"]) if "until" in wait else end, end))

@@ -9,6 +9,7 @@ from typing import Any
 
 from aof.adapters.http.board.actions import BY_NAME
 from aof.adapters.http.board.calls import Asker, PageAddress
+from aof.adapters.http.board.rendering import words
 from aof.adapters.http.board.views.spec import PageView
 
 _OFFERED = 100
@@ -31,7 +32,7 @@ def workflow(ask: Asker, asked: PageAddress) -> dict[str, Any]:
         for hop in found["hops"]
         for before in hop.get("dependsOn", ())
     ]
-    drawing = {"nodes": [_node(hop, task["id"]) for hop in found["hops"]], "edges": edges, "direction": "LR"}
+    drawing = {"nodes": [_node(hop, task["id"]) for hop in found["hops"]], "edges": edges}
     return {
         "flow": found,
         "task": task,
@@ -57,7 +58,7 @@ def _node(hop: dict[str, Any], task_id: str) -> dict[str, Any]:
     who = hop.get("agent") if hop["status"] not in ("waiting", "ready") else None
     return {
         "id": hop["id"],
-        "lines": [hop["id"], f"{hop['status']} · {who or hop['role']}"],
+        "lines": [hop["id"], f"{words(hop['status'])} · {who or hop['role']}"],
         "link": f"/board/workflow/{task_id}#hop-{hop['id']}",
         "status": hop["status"],
         "marked": hop["status"] in ("running", "review"),
