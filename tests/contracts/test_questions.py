@@ -87,7 +87,7 @@ def test_only_the_holder_asks_and_nobody_is_asked_about_what_is_over(fabric: Fab
     task_id, run = _asked(fabric)
     with pytest.raises(NotLeaseHolder):
         fabric.ask(task_id, text="Me too?", agent="bob")
-    fabric.complete(task_id, run=run)
+    fabric.complete(task_id, run=run, withdraw_questions=True)
     with pytest.raises(StaleLease):
         fabric.ask(task_id, text="Still?", run=run)
     with pytest.raises(InvalidTransition):
