@@ -49,8 +49,11 @@ _INSTRUCTIONS = (
     "with aof_task_update, and finish with aof_task_complete and a summary. As a reviewer in a workflow, complete with "
     "outcome needs_review and blockers to send the work back. Completing a task whose status is review approves it. "
     "If you cannot go on, call aof_task_block with a reason. taskId may be the end of an ID, such as 001. "
-    "A refused call says which call works. aof_help finds tools for everything else, such as questions, mail and "
-    "delegation."
+    "To delegate a part of your task, call aof_dispatch with parentId and agent; aof_task_show lists what came of it "
+    "under children. To wait for it, end your run with aof_task_release (or aof_task_update with status ready) and "
+    "waitForChildren, and claim the task again later. "
+    "A refused call says which call works. aof_help finds tools for everything else, such as questions, reviews and "
+    "mail; those that are not listed can be called, too."
 )
 
 
