@@ -11,6 +11,7 @@ import pytest
 from mcp_types import TextContent
 
 from aof.adapters.mcp.features import tool_help
+from aof.adapters.mcp.server import INSTRUCTIONS
 from aof.app.operations.call import parameters
 from aof.app.operations.catalogue import BY_NAME, BY_TOOL, OPERATIONS, SCOPES, listed_in
 from aof.app.operations.error_payload import EVERYTHING, HintReader, wire_names
@@ -185,3 +186,12 @@ def test_every_guess_is_of_an_operation_that_there_is_and_of_no_other() -> None:
     for name, names in tool_help._GUESSES.items():
         for guess in names:
             assert tool_help._meant(guess) is BY_NAME[name], guess
+
+
+def test_the_instructions_name_tools_that_there_are_and_the_simple_way_to_delegate() -> None:
+    assert {*re.findall(r"aof_\w+", INSTRUCTIONS)} <= {*BY_TOOL, "aof_help"}
+    assert "aof_dispatch with parentId and agent" in INSTRUCTIONS
+    assert len(INSTRUCTIONS) / 4 < 260
+    listed = {one.tool for one in listed_in(("worker",))}
+    assert {"aof_dispatch", "aof_task_release"} <= listed
+    assert "aof_handoff_new" not in listed

@@ -43,7 +43,7 @@ _Context = ServerRequestContext[Any, Any]
 _Params = TypeVar("_Params")
 _Answer = TypeVar("_Answer")
 _NAME = 80  # characters of a tool's name that are repeated
-_INSTRUCTIONS = (
+INSTRUCTIONS = (
     "AOF holds the tasks that agents share. Claim a task before you work on it (aof_task_claim; without taskId the "
     "next one): a session that has not claimed a task cannot complete it. Read it with aof_task_show, note what you do "
     "with aof_task_update, and finish with aof_task_complete and a summary. As a reviewer in a workflow, complete with "
@@ -102,7 +102,7 @@ def make_server(hub: Hub, alone: Session | None = None, version: str = "") -> Se
         "aof",
         version=version,
         title="AOF task fabric",
-        instructions=_INSTRUCTIONS,
+        instructions=INSTRUCTIONS,
         lifespan=lifespan,
         get_tool_input_schema=_no_header_repeats_an_argument,
         on_list_tools=_edged(list_tools),
