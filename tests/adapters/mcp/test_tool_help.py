@@ -11,11 +11,12 @@ import pytest
 from mcp_types import TextContent
 
 from aof.adapters.mcp.features import tool_help
+from aof.adapters.mcp.server import INSTRUCTIONS
 from aof.app.operations.call import parameters
 from aof.app.operations.catalogue import BY_NAME, BY_TOOL, OPERATIONS, SCOPES, listed_in
-from aof.app.operations.error_payload import EVERYTHING, HintReader
+from aof.app.operations.error_payload import EVERYTHING, HintReader, wire_names
 from aof.app.operations.schemas import example, needed
-from aof.core.errors.base import InvalidInput
+from aof.core.errors.base import Call, InvalidInput
 
 CORE = HintReader(tiers=("core",))
 WORKER = HintReader(tiers=("worker",))
@@ -81,10 +82,53 @@ def test_an_example_has_what_is_needed_and_no_more_than_the_tool_takes(operation
 
 @pytest.mark.parametrize(
     ("asked", "shown"),
-    [("aof_ask", "aof_ask"), ("ask", "aof_ask"), ("done", "aof_task_complete"), ("delegate", "aof_handoff_new")],
+    [("aof_ask", "aof_ask"), ("ask", "aof_ask"), ("done", "aof_task_complete")],
 )
 def test_a_tool_is_found_by_what_people_call_it(asked: str, shown: str) -> None:
     assert _asked(asked).startswith(f"{shown}: ")
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ("delegation", 'aof_dispatch({"title":"…","brief":"…","parentId":"001","agent":"bob"})'),
+        ("delegate", 'aof_dispatch({"title":"…","brief":"…","parentId":"001","agent":"bob"})'),
+        ("How do I delegate a task?", 'aof_dispatch({"title":"…","brief":"…","parentId":"001","agent":"bob"})'),
+        ("questions", 'aof_ask({"taskId":"001","text":"Which region?","wait":60})'),
+        ("rework", 'aof_task_complete({"taskId":"001","outcome":"needs_review","blockers":["no test for expiry"]})'),
+        ("waiting", 'aof_task_release({"taskId":"001","waitForChildren":true})'),
+        ("dependencies", 'aof_task_dep_add({"taskId":"001","blockerId":"001"})'),
+        ("comments", "aof_task_comment("),
+        ("handoffs", "aof_handoff_new("),
+    ],
+)
+def test_words_find_the_calls_that_they_are_about_the_simplest_first(asked: str, first: str) -> None:
+    assert _asked(asked, WORKER).startswith(first)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("ask", "answer", "approve", "artifacts", "blocked", "blockers", "budget", "children", "claim", "comment"),
+        *("deadline", "deliverables", "feedback", "handoff", "heartbeat", "hop", "human", "inbox", "lease", "locks"),
+        *("mail", "message", "note", "outcome", "parent", "person", "progress", "question", "reject", "rejection"),
+        *("release", "reopen", "report", "result", "retry", "review", "reviewer", "subtask", "summary", "wait"),
+        *("workflow", "worklog"),
+    ],
+)
+def test_a_word_of_a_workers_day_finds_calls_that_are_well_formed(word: str) -> None:
+    for line in _asked(word).splitlines():
+        if (call := _CALL.search(line)) is not None:
+            parameters(BY_TOOL[call.group(1)], json.loads(call.group(2)), tool=True)
+    assert len(_asked(word)) / 4 < 800
+
+
+def test_every_call_of_a_subject_is_well_formed() -> None:
+    for calls in tool_help._by_subject().values():
+        for call in calls:
+            operation = BY_NAME[call.operation]
+            wire = wire_names(Call(call.operation, needed(operation) | call.arguments))
+            parameters(operation, json.loads(msgspec.json.encode(wire)), tool=True)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +159,7 @@ def test_what_there_is_no_help_on_is_refused_with_a_suggestion(given: dict[str, 
         ("aof_task_get", {"taskId": "x" * 500}, 'use aof_task_show({"taskId":"001"})'),
         ("aof-task-list", {"status": "ready"}, 'use aof_status({"status":"ready"})'),
         ("aof_next_task", {}, 'use aof_status({"status":"ready"})'),
-        ("aof_delegate", {}, 'use aof_handoff_new: aof_help({"topic":"aof_handoff_new"}) shows how'),
+        ("aof_delegate", {}, 'use aof_dispatch({"title":"…","brief":"…","parentId":"001","agent":"bob"})'),
         ("aof_task_updat", {}, "did you mean aof_task_update? aof_help({}) lists all tools by topic"),
         ("brew", {}, "aof_help({}) lists all tools by topic"),
     ],
@@ -126,8 +170,7 @@ def test_a_tool_that_there_is_not_leads_to_the_one_that_was_meant(guess: str, gi
 
 def test_a_guess_leads_to_the_tool_itself_where_it_is_listed() -> None:
     assert tool_help.instead("aof_next", {}, WORKER) == "use aof_ready({})"
-    call = 'aof_handoff_new({"type":"sequential","taskId":"001","reason":"…"})'
-    assert tool_help.instead("delegate", {}, WORKER) == f"use {call}"
+    assert tool_help.instead("transfer", {}, WORKER).startswith("use aof_handoff_new: ")
 
 
 def test_a_guess_that_the_callers_token_does_not_allow_says_what_it_takes() -> None:
@@ -143,3 +186,12 @@ def test_every_guess_is_of_an_operation_that_there_is_and_of_no_other() -> None:
     for name, names in tool_help._GUESSES.items():
         for guess in names:
             assert tool_help._meant(guess) is BY_NAME[name], guess
+
+
+def test_the_instructions_name_tools_that_there_are_and_the_simple_way_to_delegate() -> None:
+    assert {*re.findall(r"aof_\w+", INSTRUCTIONS)} <= {*BY_TOOL, "aof_help"}
+    assert "aof_dispatch with parentId and agent" in INSTRUCTIONS
+    assert len(INSTRUCTIONS) / 4 < 260
+    listed = {one.tool for one in listed_in(("worker",))}
+    assert {"aof_dispatch", "aof_task_release"} <= listed
+    assert "aof_handoff_new" not in listed

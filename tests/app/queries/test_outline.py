@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 import pytest
 
@@ -40,6 +41,24 @@ def test_a_small_gated_task_is_short_as_a_tool_and_whole_when_asked_or_anywhere_
     assert perform(fabric, show, parameters(show, {"taskId": task, "full": True}, tool=True), Caller("rita")) == whole
     assert perform(fabric, show, parameters(show, {"taskId": task}), Caller("rita")) == whole
     assert "template" in whole["workflow"]
+
+
+def test_a_rejection_is_in_the_short_view_until_whoever_rejected_has_accepted() -> None:
+    fabric = memory_fabric(workflows=(REVIEW,))
+    task = fabric.create("Gated", workflow="review").task_id
+
+    def done(
+        agent: str, outcome: Literal["complete", "needs_review"] = "complete", blockers: tuple[str, ...] = ()
+    ) -> dict[str, object]:
+        run = fabric.claim(task, agent=agent).run_id
+        fabric.complete(task, outcome=outcome, blockers=blockers, run=run)
+        return dict(fabric.show(task, full=False)["workflow"])
+
+    assert "feedback" not in done("ada")
+    assert "feedback" in done("rita", "needs_review", ("no test",))
+    assert "feedback" in done("ada")
+    assert "feedback" not in done("rita")
+    assert "feedback" in fabric.show(task)["workflow"], "the whole record keeps it"
 
 
 def test_what_is_cut_is_named() -> None:

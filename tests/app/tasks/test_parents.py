@@ -244,4 +244,4 @@ def test_the_terminal_says_for_which_children_it_waits(
     assert said("release", parent, "--agent", "lead", "--wait-for-children") == f"{parent}  waits for {child}\n"
     assert "02-001 for 02-002: Parent" in said("board", "--once")
     for words in (("ready", "--explain"), ("show", parent), ("list",)):
-        assert f"waits for its child {child}, which is queued" in " ".join(said(*words).split()), words
+        assert f"waits for its child {child}, which is ready" in " ".join(said(*words).split()), words

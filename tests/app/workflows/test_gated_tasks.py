@@ -312,6 +312,17 @@ def test_complete_on_a_hop_answers_with_the_next_hops_and_who_may_take_them(char
     assert place.fabric.complete(place.fabric.create("Plain").task_id, agent="ada").next is None
 
 
+def test_complete_on_a_hop_says_what_follows_and_names_nobody_where_anybody_may(place: Place) -> None:
+    task = place.fabric.create("Gated", workflow="review").task_id
+    done = place.fabric.complete(task, agent="dev", outcome="complete")
+    assert done.note == ("code-review is next, for the role reviewer; if the work is sent back, claim the task again")
+    assert [*done.to_dict()["next"]] == [{"hop": "code-review", "status": "ready", "role": "reviewer"}]
+    back = place.fabric.complete(task, agent="rev", outcome="needs_review", blockers=["no test"])
+    assert (back.sent_back, back.note) == (("implement",), None)
+    ungated = place.fabric.complete(place.fabric.create("Plain").task_id, agent="ada")
+    assert (ungated.sent_back, ungated.note) == (None, None)
+
+
 def test_a_report_sent_twice_does_not_end_the_next_hop() -> None:
     fabric = memory_fabric(workflows=(REVIEW,))
     task = fabric.create("Gated", workflow="review").task_id

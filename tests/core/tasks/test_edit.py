@@ -157,12 +157,12 @@ def test_progress_is_kept_in_order_and_is_a_sign_of_life() -> None:
     assert (progress["text"], progress["percent"], progress["phase"]) == ("half", 50, "working")
     assert (progress["files"], progress["runId"]) == ({"done": 1}, world.lease_run(task))
     assert world.tasks[task].body.splitlines()[-2:] == [
-        "- 2026-03-02T09:00:00.000Z Progress: half",
-        "- 2026-03-02T09:00:00.000Z Notes: n | Blockers: b1; b2",
+        "- 2026-03-02T09:00:00.000Z ada: Progress: half",
+        "- 2026-03-02T09:00:00.000Z ada: Notes: n | Blockers: b1; b2",
     ]
 
 
-def test_the_work_log_line_is_that_of_the_protocol() -> None:
+def test_the_work_log_says_who_reported_what() -> None:
     world = World()
     task = world.create()
     world.claim(task)
@@ -170,7 +170,8 @@ def test_the_work_log_line_is_that_of_the_protocol() -> None:
         c.ReportProgress, task, "ada", text="Implemented core logic", note="ETA soon", blockers=("Awaiting API key",)
     )
     assert world.tasks[task].body.endswith(
-        "- 2026-03-02T09:00:00.000Z Progress: Implemented core logic | Notes: ETA soon | Blockers: Awaiting API key\n"
+        "- 2026-03-02T09:00:00.000Z "
+        "ada: Progress: Implemented core logic | Notes: ETA soon | Blockers: Awaiting API key\n"
     )
 
 

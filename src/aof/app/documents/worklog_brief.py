@@ -6,6 +6,8 @@ from typing import Any
 
 from aof.app.documents.worklog import WorklogView
 from aof.app.runs.fenced_text import quoted
+from aof.documents.worklog.forms import NONE
+from aof.documents.worklog.model import IDLE
 
 MOST = 20  # entries; whoever was away for longer reads the file
 _DECISIONS = 5
@@ -13,9 +15,10 @@ _LONGEST = 200
 
 
 def worklog_brief(view: WorklogView) -> list[str]:
-    """The section about the WORKLOG; nothing where it is empty. Oldest first, and of many the last."""
+    """The section about the WORKLOG; nothing where it says nothing. Oldest first, and of many the last."""
+    pinned = [f"{one['key']}: {one['text']}" for one in view.status if one["text"] not in (IDLE, NONE)]
     parts = [
-        _block([f"{one['key']}: {one['text']}" for one in view.status], len(view.status), "the pinned lines"),
+        _block(pinned, len(pinned), "the pinned lines"),
         _block(
             [f"{one['decision']} ({one['owner']})" for one in view.decisions[-_DECISIONS:]],
             len(view.decisions),

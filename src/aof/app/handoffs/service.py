@@ -108,7 +108,17 @@ class HandoffService:
         begun = [event.payload["handoffId"] for event in done.events if event.type == "handoff.initiated"]
         records = {one.id: one for one in self._records(done)}
         first = [records[name] for name in begun if records[name].forwarded_from is None] or [records[begun[0]]]
-        return _started(first)
+        return _started(first, self._unseen(first))
+
+    def _unseen(self, begun: Sequence[Handoff]) -> list[str]:
+        """A warning of receivers that have to answer by themselves and have done nothing here so far."""
+        chart, seen = self._environment.chart.readable(), self._environment.store.last_seen()
+        listed = chart.by_id if chart is not None else {}
+        hosted = {name for name, one in listed.items() if one.runner.kind != "pull"}
+        asked = dict.fromkeys(one.to_agent for one in begun if one.state in r.UNANSWERED)
+        unseen = [name for name in asked if name not in seen and name not in hosted and name != HUMAN]
+        has = "has" if len(unseen) == 1 else "have"
+        return [f"{', '.join(unseen)} {has} not been seen yet, and {has} to accept"] if unseen else []
 
     def handoff_accept(
         self,
@@ -338,9 +348,9 @@ def _duration(given: float | str | None) -> str | None:
     return f"{given}s" if plain else None if given is None else str(given)
 
 
-def _started(begun: list[Handoff]) -> StartedHandoff:
+def _started(begun: list[Handoff], also: Sequence[str]) -> StartedHandoff:
     first = begun[0]
-    warnings = tuple(warning for one in begun for warning in one.warnings)
+    warnings = (*(warning for one in begun for warning in one.warnings), *also)
     group = first.broadcast_group_id
     return handoff_results.StartedHandoff(
         handoff_id=first.id,

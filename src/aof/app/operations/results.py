@@ -111,23 +111,29 @@ class Released(Moved, frozen=True, kw_only=True, omit_defaults=True):
     waits_for: tuple[str, ...] | None = None
 
 
-class NextHop(Result, frozen=True, kw_only=True):
-    """A hop that the task waits at now: to be taken (`ready`) or approved (`review`), by one of these agents."""
+class NextHop(Result, frozen=True, kw_only=True, omit_defaults=True):
+    """A hop that the task waits at now: to be taken (`ready`) or approved (`review`), by one of these agents.
+
+    Where no agent is named, whoever says to have the role may.
+    """
 
     hop: str
     status: str
     role: str
-    agents: tuple[str, ...]
+    agents: tuple[str, ...] = ()
 
 
 class Completed(Moved, frozen=True, kw_only=True, omit_defaults=True):
     """Where the task is now; in a workflow also which hops are next, and who may take them.
 
-    `approved` says that the call has accepted the work of somebody else, which was in review.
+    `approved` says that the call has accepted the work of somebody else, which was in review, `sentBack` at which hops
+    rejected work begins again, and `note` in words what follows.
     """
 
     next: tuple[NextHop, ...] | None = None
     approved: bool = False
+    sent_back: tuple[str, ...] | None = None
+    note: str | None = None
 
 
 class TaskTemplate(Result, frozen=True, kw_only=True, omit_defaults=True):
@@ -207,13 +213,17 @@ class AskedQuestion(Result, frozen=True, kw_only=True, omit_defaults=True):
     answer: GivenAnswer | None = None
 
 
-class Answered(Result, frozen=True, kw_only=True):
-    """Which question was answered, who had asked it, and where the task is now."""
+class Answered(Result, frozen=True, kw_only=True, omit_defaults=True):
+    """Which question was answered, who had asked it, and where the task is now.
+
+    `noneOf` has the suggested answers where this is none of them; it counts all the same.
+    """
 
     task_id: str
     status: Status
     question: str
     asked_by: str
+    none_of: tuple[str, ...] | None = None
 
 
 class Recovered(Result, frozen=True, kw_only=True):

@@ -38,8 +38,13 @@ def outline(shown: dict[str, Any]) -> dict[str, Any]:
 
 
 def _workflow(workflow: dict[str, Any]) -> dict[str, Any]:
+    """Its hops, and the last rejection until the hop that rejected has accepted."""
     hops = [_only(hop, _OF_A_HOP) for hop in workflow["hops"]]
-    return _only(workflow, ("name", "state", "feedback")) | {"hops": hops}
+    short = _only(workflow, ("name", "state", "feedback")) | {"hops": hops}
+    settled = {hop["id"] for hop in hops if hop.get("status") == "done"}
+    if short.get("state", "open") != "open" or short.get("feedback", {}).get("hop") in settled:
+        short.pop("feedback", None)
+    return short
 
 
 def _only(part: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

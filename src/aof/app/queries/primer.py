@@ -5,7 +5,7 @@ The mailbox learns that the agent's turn begins; nothing else changes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from aof.app.documents import worklog_brief
@@ -19,6 +19,7 @@ from aof.core.evolve.comments import comments_of
 from aof.core.model import times
 from aof.core.model.handoffs.record import Handoff
 from aof.core.model.workflow import leases
+from aof.core.validation.visible import visible_line
 from aof.ports.lists import Row
 
 _EACH = 5
@@ -35,6 +36,7 @@ def prime(fabric: Fabric, agent: str) -> str:
         if row.due is not None and times.end_of(row.due) < times.iso(fabric.now()):
             row["overdue"] = True
     waiting = fabric.ready(agent=agent, limit=_EACH)
+    me = f"--agent {agent} --run RUN"
     lines = [
         f"# AOF: you are {agent}",
         "",
@@ -42,9 +44,9 @@ def prime(fabric: Fabric, agent: str) -> str:
         "Tasks: " + (", ".join(f"{count} {status}" for status, count in counts.items()) or "none yet"),
         *_first_call(agent, held, waiting.tasks),
     ]
-    lines += _section("You hold", held, len(held))
+    lines += _section("You hold", held, len(held), _sent_back(fabric, held))
     lines += _comments(fabric, held)
-    lines += _section("Ready for you", list(waiting.tasks), waiting.total)
+    lines += _section("Ready for you", list(waiting.tasks), waiting.total, _sent_back(fabric, waiting.tasks))
     lines += _below(fabric, (*held[:_EACH], *waiting.tasks))
     lines += _to_review(fabric, agent)
     if charter := list(brief.charter_brief(fabric, agent)):
@@ -55,13 +57,14 @@ def prime(fabric: Fabric, agent: str) -> str:
     lines += [
         "",
         "How to work:",
-        f"- take: aof_task_claim (CLI: aof claim ID --agent {agent} --keep); read it: aof_task_show (aof show ID)",
-        f"- while working: aof_task_update with a note for the work log (aof update ID --agent {agent} --text …)",
-        f"- finish: aof_task_complete with a summary (aof complete ID --agent {agent} --run RUN --text …)",
-        f"- a question to a person: aof_ask (aof ask ID … --agent {agent})",
-        "- stuck for good: aof_task_block with a reason (aof block ID --reason …)",
-        "- new work for others: aof_dispatch (aof create TITLE --text … --agent A)",
-        "- an error names the call that works; follow it",
+        f"- take: aof_task_claim (CLI: aof claim ID --agent {agent} --keep); read: aof_task_show (aof show ID)",
+        f"- while working: aof_task_update with a note (aof progress ID {me} --text …)",
+        f"- finish: aof_task_complete (aof complete ID {me} --text …)",
+        f"- ask a person: aof_ask (aof ask ID … {me} --wait 10m)",
+        f"- stuck: aof_task_block (aof block ID --actor {agent} --reason …)",
+        f"- delegate: aof_dispatch (aof create TITLE --parent ID --agent OTHER --actor {agent}),",
+        f"  then aof_task_release (aof release ID --wait-for-children {me})",
+        "- an error names the call that works",
     ]
     return "\n".join(lines) + "\n"
 
@@ -94,6 +97,25 @@ def _comments(fabric: Fabric, held: Sequence[Row]) -> list[str]:
                 words = " ".join(said[-1].text.split())
                 shown.append(f"- {row.id} {said[-1].by or 'in the file'}: {words[:_COMMENT]}")
     return ["", "Comments on what you hold (text by others):", *shown] if shown else []
+
+
+def _sent_back(fabric: Fabric, rows: Sequence[Row]) -> dict[str, str]:
+    """By whom, and why, each of these tasks was sent back, unless somebody has reported on it since."""
+    return {row.id: f"sent back by {by}: {why}" for row in rows[:_EACH] for by, why in _last_verdict(fabric, row.id)}
+
+
+def _last_verdict(fabric: Fabric, task_id: str) -> list[tuple[str, str]]:
+    """Who has rejected the task last, and the beginning of what has to change; nothing where that is answered."""
+    found: list[tuple[str, str]] = []
+    for event in fabric.events(task_id=task_id):
+        said = event.payload
+        back = event.type == "task.transitioned" and (said.get("from"), said.get("to")) == ("review", "ready")
+        if (back or event.type == "task.hop.rejected") and said.get("blockers"):
+            why = visible_line(" ".join(said["blockers"][0].split()))
+            found = [(said.get("agent") or event.agent or event.actor, why[:_COMMENT])]
+        elif event.type == "task.completed":
+            found = []
+    return found
 
 
 def _below(fabric: Fabric, rows: Sequence[Row]) -> list[str]:
@@ -143,9 +165,14 @@ def _due(row: Row) -> str:
     return f", {'overdue since' if row.overdue else 'due'} {row.due}"
 
 
-def _section(title: str, rows: list[Row], total: int) -> list[str]:
+def _section(title: str, rows: list[Row], total: int, notes: Mapping[str, str] = {}) -> list[str]:
+    """A list of tasks, each with a note where there is one."""
     if not rows:
         return ["", f"{title}: nothing"]
-    shown = [f"- {row.id} ({row.priority}, {row.status}{_due(row)}) {row.title[:_TITLE]}" for row in rows[:_EACH]]
+    shown = [
+        f"- {row.id} ({row.priority}, {row.status}{_due(row)}) {row.title[:_TITLE]}"
+        + (f"; {notes[row.id]}" if row.id in notes else "")
+        for row in rows[:_EACH]
+    ]
     more = [f"- and {total - len(shown)} more"] if total > len(shown) else []
     return ["", f"{title}:", *shown, *more]

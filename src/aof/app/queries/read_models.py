@@ -336,8 +336,12 @@ def _next(query: Query, page: Rows) -> str | None:
 
 
 def _handed(one: Handoff) -> dict[str, str]:
-    """A handoff in short; its own operation shows the rest."""
-    return {"id": one.id, "type": one.type, "state": one.state, "fromAgent": one.from_agent, "toAgent": one.to_agent}
+    """A handoff in short, with why it ended and by whom; its own operation shows the rest."""
+    told = {"id": one.id, "type": one.type, "state": one.state, "fromAgent": one.from_agent, "toAgent": one.to_agent}
+    answer = one.acceptance if not one.is_open else None
+    reason = one.closed_reason or (answer.reason if answer is not None and answer.status == "rejected" else None)
+    by = answer.by if answer is not None and answer.status == "rejected" else None
+    return told | {name: said for name, said in (("reason", reason), ("by", by)) if said}
 
 
 def _last_beat(unit: Unit, task: Task) -> Heartbeat | None:

@@ -111,7 +111,14 @@ class QuestionService:
         task = require_task(done)
         named = next((event.payload for event in done.events if event.type == "task.question.answered"), None)
         known = _by_id(task, named["question"]) if named is not None else _last_answered(task, question)
-        return results.Answered(task_id=task.id, status=task.status, question=known.id, asked_by=known.by)
+        suggested = {one.strip().casefold() for one in known.choices}
+        return results.Answered(
+            task_id=task.id,
+            status=task.status,
+            question=known.id,
+            asked_by=known.by,
+            none_of=known.choices if suggested and text.strip().casefold() not in suggested else None,
+        )
 
 
 def beat_interval(task: Task) -> float:

@@ -276,7 +276,16 @@ class RunService:
         if not task.gated:
             return results.Completed(task_id=task.id, status=task.status, approved=approved)
         following = _next_hops(task, self._environment.chart.readable())
-        return results.Completed(task_id=task.id, status=task.status, next=following, approved=approved)
+        rejections = (event.payload for event in done.events if event.type == "task.hop.rejected")
+        back = [name for payload in rejections for name in payload.get("backTo", ())]
+        return results.Completed(
+            task_id=task.id,
+            status=task.status,
+            next=following,
+            approved=approved,
+            sent_back=tuple(back) or None,
+            note=None if back else _what_follows(task, following),
+        )
 
     def deliver(
         self,
@@ -388,3 +397,16 @@ def _next_hops(task: Task, chart: OrgChart | None) -> tuple[NextHop, ...]:
         for hop in workflow.hops
         if hop.status in _TO_TAKE
     )
+
+
+def _what_follows(task: Task, following: Sequence[NextHop]) -> str | None:
+    """What somebody who has done their part should know: who is next, and that the work may come back."""
+    if not following:
+        return None
+    rules = workflow_of(task).template.by_id
+    said = [
+        f"{one.hop} waits for an approval" if one.status == "review" else f"{one.hop} is next, for the role {one.role}"
+        for one in following
+    ]
+    judged = any(rules[one.hop].can_reject or one.status == "review" for one in following)
+    return "; ".join([*said, "if the work is sent back, claim the task again"] if judged else said)

@@ -127,7 +127,11 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
             note=self.notes,
             blockers=self.blockers,
         )
-        return decide(records, report, now)
+        verdict = decide(records, report, now)
+        if isinstance(verdict, Decision):
+            for draft in verdict.drafts:
+                draft.payload["workLog"] = said  # the line of the protocol, which names no author
+        return verdict
 
     def _update(self, reason: str | None = None) -> Update:
         return Update(

@@ -22,13 +22,13 @@ def report(records: Records, command: ReportProgress, now: int) -> Verdict:
     holder = authorize(task, command)
     if isinstance(holder, AofError):
         return holder
-    draft = progress_of(task, command, task.lease.run_id if task.lease else None)
+    draft = progress_of(task, command, holder, task.lease.run_id if task.lease else None)
     if isinstance(draft, AofError):
         return draft
     return Decision(drafts=(draft,), heartbeat=next_beat(records, task, now), agent=holder)
 
 
-def progress_of(task: Task, command: ReportProgress, run: str | None) -> Draft | AofError:
+def progress_of(task: Task, command: ReportProgress, agent: str, run: str | None) -> Draft | AofError:
     """The event of a run's progress, or what is wrong with it."""
     given = (("text", command.text), ("percent", command.percent), ("phase", command.phase))
     payload: dict[str, Any] = command.facts | {name: value for name, value in given if value is not None}
@@ -37,7 +37,7 @@ def progress_of(task: Task, command: ReportProgress, run: str | None) -> Draft |
     if problem := _bad_report(task, command, payload) or (None if payload or said else _silence(task)):
         return problem
     if said:
-        payload["workLog"] = said
+        payload["workLog"] = f"{agent}: {said}"
     return Draft(type="task.progress", task_id=task.id, run_id=run, payload=payload)
 
 

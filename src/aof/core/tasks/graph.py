@@ -120,8 +120,13 @@ def held_by_dependency(records: Records, task: Task) -> NotReady | None:
 
 
 def _standing(blocker: Task | None) -> str:
-    """How a dependency stands; `queued`, for only what can be claimed at once is called ready."""
-    return "missing" if blocker is None else "queued" if blocker.status == "ready" else stands(blocker)
+    """How a dependency stands, in the words of lists: there only what can be claimed at once is called ready."""
+    if blocker is None:
+        return "missing"
+    if blocker.status != "ready":
+        return stands(blocker)
+    may_wait = blocker.depends_on or blocker.resource or blocker.waits_for_children or blocker.awaits_answer
+    return "not claimed yet" if may_wait or is_draft(blocker) or retry_at(blocker) is not None else "ready"
 
 
 def stands(task: Task) -> str:

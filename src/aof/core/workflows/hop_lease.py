@@ -94,7 +94,7 @@ def report(records: Records, command: c.ReportProgress, now: int) -> Verdict:
     hop = held(task, workflow_of(task), command)
     if isinstance(hop, AofError):
         return hop
-    draft = progress.progress_of(task, command, hop.run_id)
+    draft = progress.progress_of(task, command, hop.agent or command.acting, hop.run_id)
     if isinstance(draft, AofError):
         return draft
     draft.payload["hop"] = hop.id

@@ -96,7 +96,7 @@ def test_every_list_tells_what_can_be_claimed_from_what_waits(plan: Aof) -> None
     assert [line.split() for line in plan("status").out.splitlines()[:2]] == [["2", "ready"], ["1", "waiting"]]
     (line,) = [line for line in plan("list").out.splitlines() if waiting in line]
     assert line.split()[1] == "waiting"
-    assert line.endswith(f"second child: waits for {first}, which is queued")
+    assert line.endswith(f"second child: waits for {first}, which is ready")
     assert [row.get("waits") for row in plan("list", "--json").data["tasks"]][:2] == [None, None]
     assert f"waiting: waits for {first}" in plan("show", waiting).out
 
@@ -104,7 +104,7 @@ def test_every_list_tells_what_can_be_claimed_from_what_waits(plan: Aof) -> None
 def test_a_new_task_says_what_it_waits_for(plan: Aof) -> None:
     made = plan("create", "third child", "--dep", "002")
     assert "waits for TASK-" in made.out
-    assert "-002, which is queued" in made.out
+    assert "-002, which is ready" in made.out
     assert "waits for" in plan("create", "fourth", "--dep", "002", "--json").data["waits"]
     assert "waits" not in plan("create", "free", "--json").data
 

@@ -96,6 +96,7 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
     "progress": (("progress", "004", "--agent", "ada", "--text", QUIET, "--note", HARMFUL, "--phase", QUIET),),
     "update": (("update", "007", "--body", HARMFUL), ("update", "007", "--status", HARMFUL)),
     "edit": (("edit", "007", "--title", f"Other {QUIET}"), ("edit", "007", "--meta", f"{QUIET}={HARMFUL}")),
+    "assign": (("assign", "007", "eve"), ("assign", "007", HARMFUL), ("assign", "007", "--nobody")),
     "complete": (
         ("complete", "004", "--agent", "eve", "--summary", HARMFUL),
         ("complete", "004", "--outcome", QUIET),

@@ -26,7 +26,12 @@ def _moved(screen: Screen, moved: Any) -> None:
 
 def _completed(screen: Screen, completed: Any) -> None:
     did = "approved: " if completed.approved else ""
-    screen.line(f"{did}{completed.task_id}  {screen.paint(completed.status, completed.status)}")
+    parts = [f"{did}{completed.task_id}", screen.paint(completed.status, completed.status)]
+    if completed.sent_back:
+        parts.append(f"sent back to {', '.join(completed.sent_back)}")
+    elif completed.next:
+        parts.append("next: " + ", ".join(f"{one.hop} ({one.role})" for one in completed.next))
+    screen.line("  ".join(parts))
 
 
 def _assigned(screen: Screen, assigned: Any) -> None:
@@ -69,6 +74,8 @@ def _asked(screen: Screen, asked: Any) -> None:
 def _answered(screen: Screen, answered: Any) -> None:
     told = f"{answered.question} of {answered.asked_by} answered"
     screen.line(f"{answered.task_id}  {told}  {screen.paint(answered.status, answered.status)}")
+    if answered.none_of:
+        screen.line(f"the answer is none of the choices: {', '.join(answered.none_of)}")
 
 
 def _beaten(screen: Screen, beaten: Any) -> None:

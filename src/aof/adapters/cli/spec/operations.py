@@ -1218,7 +1218,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C", actions=("list",)),
         ),
         actions=(
-            VerbAction("new", "hand a task over, or work on it: for good, for a result, to several at once, or up the chain", "aof handoff new --type T --task ID --reason T [OPTIONS]", "aof handoff new --type delegation --from ada --to bob --task 001 --reason 'needs a test' --timeout 30m"),
+            VerbAction("new", "hand a task over, once the receiver accepts: for good, for a result, to several at once, or up the chain", "aof handoff new --type T --task ID --reason T [OPTIONS]", "aof handoff new --type delegation --from ada --to bob --task 001 --reason 'needs a test' --timeout 30m"),
             VerbAction("accept", "take a handoff on; a task that passes to the receiver begins its run", "aof handoff accept ID [OPTIONS]", "aof handoff accept 3f2a --agent bob"),
             VerbAction("reject", "turn a handoff down; another agent is asked, or a person", "aof handoff reject ID --reason T [OPTIONS]", "aof handoff reject 3f2a --agent bob --reason 'no time'"),
             VerbAction("defer", "acknowledge a handoff and put the answer off", "aof handoff defer ID --reason T [OPTIONS]", "aof handoff defer 3f2a --agent bob --reason 'after lunch'"),

@@ -41,7 +41,7 @@ def started(screen: Screen, one: StartedHandoff) -> None:
     if one.forwarded_to:
         screen.line(f"went on as {one.forwarded_to}")
     for warning in one.warnings or ():
-        complain(f"capability_gap: {warning}", "")
+        complain(f"warning: {warning}", "")
 
 
 def taken(screen: Screen, one: TakenHandoff) -> None:

@@ -18,6 +18,7 @@ from aof.core.model.task import Task
 from aof.core.model.times import end_of, millis
 
 _NAME = 12
+_SUMMARY = 100  # characters of what came of a child
 _FINISHED = ("done", "cancelled")
 Fact = tuple[str, tuple[str | tuple[str, str], ...]]
 
@@ -26,7 +27,7 @@ def _seen_as(status: str, seen: str, attempts: int) -> str:
     """What the status means, where its name does not say so."""
     if status == "deadletter":
         return f": gave up after {attempts} {'attempt' if attempts == 1 else 'attempts'} ({seen.replace('_', ' ')})"
-    return "" if seen == status or status in _FINISHED else f" ({seen.replace('_', ' ')})"
+    return "" if seen in (status, "queued") or status in _FINISHED else f" ({seen.replace('_', ' ')})"
 
 
 def portray(screen: Screen, task: dict[str, Any], fabric: Fabric) -> None:
@@ -134,7 +135,9 @@ def _around(task: dict[str, Any], relatives: dict[str, Task]) -> Iterator[Fact]:
     """Parent, blockers and links one by one; children as branches below a count."""
     edges = task.get("relationships", ())
     for one in task.get("handoffs", ()):
-        told = f"{one['id'][:8]} {one['type']} {one['state']}: {one['fromAgent']} → {one['toAgent']}"
+        by = f" ({one['by']})" if "by" in one else ""
+        why = f", {one['reason']}{by}" if "reason" in one else ""
+        told = f"{one['id'][:8]} {one['type']} {one['state']}: {one['fromAgent']} → {one['toAgent']}{why}"
         yield "handoff", (told,)
     for edge in edges:
         if edge["kind"] not in ("child", "handoff"):
@@ -143,8 +146,11 @@ def _around(task: dict[str, Any], relatives: dict[str, Task]) -> Iterator[Fact]:
     if children:
         ended = sum(one in relatives and relatives[one].status in _FINISHED for one in children)
         yield "children", (f"{ended} of {len(children)} finished",)
+    below = task.get("children", {}).get("tasks", ())
+    came_to = {one["taskId"]: one["summary"].strip().splitlines()[0] for one in below if one.get("summary", "").strip()}
     for place, child in enumerate(children, 1):
-        yield "", ("└─ " if place == len(children) else "├─ ", *_relative(child, relatives))
+        said = f": {came_to[child][:_SUMMARY]}" if child in came_to else ""
+        yield "", ("└─ " if place == len(children) else "├─ ", *_relative(child, relatives), said)
 
 
 def _relative(task_id: str, relatives: dict[str, Task]) -> tuple[str | tuple[str, str], ...]:
@@ -154,12 +160,19 @@ def _relative(task_id: str, relatives: dict[str, Task]) -> tuple[str | tuple[str
 
 def _past(task: dict[str, Any], now: int) -> Iterator[Fact]:
     """What was, and where it lies."""
+    sent_back = {
+        step.get("runId")
+        for hop in task.get("workflow", {}).get("hops", ())
+        for step in hop.get("history", ())
+        if step["status"] == "rejected"
+    }
     for run in task.get("attempts", ()):
         ended = f", ended {ago(millis(run['endedAt']), now)}" if "endedAt" in run else ""
         end = run.get("end", {})
         how = run.get("error", {}).get("cause", "")
         status = how if run["status"] == "cancelled" and how in ("paused", "blocked") else run["status"]
-        yield f"run {run['attempt']}", (f"{run['agentId']} {status}{ended}{_how(end)}",)
+        did = "sent it back" if run["runId"] in sent_back else status
+        yield f"run {run['attempt']}", (f"{run['agentId']} {did}{ended}{_how(end)}",)
         for line in end.get("lastErrors", ()):
             yield "", (f"| {line}",)
         if paths := end.get("paths"):

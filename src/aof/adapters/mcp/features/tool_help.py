@@ -1,4 +1,4 @@
-"""`aof_help`: which tools there are, by topic, and how each is called. And which tool a name that there is not meant.
+"""`aof_help`: which tools there are, by topic or word, and how each is called. And what a name that there is not meant.
 
 Everything is made from the catalogue, so every tool can be looked up, also one that a session is not told about. Must
 not know sessions.
@@ -6,6 +6,8 @@ not know sessions.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -21,10 +23,10 @@ from aof.core.validation.findings import similar, suggestion
 
 TOOL: Final = Tool(
     name=HELP,
-    description="All tools by topic, also unlisted ones; of one tool the parameters and an example.",
+    description="Finds tools, also unlisted ones, which can be called too; of one tool the parameters and an example.",
     input_schema={
         "type": "object",
-        "properties": {"topic": {"type": "string", "description": "topic or tool"}},
+        "properties": {"topic": {"type": "string", "description": "topic, tool or word"}},
     },
     annotations=ToolAnnotations(read_only_hint=True),
 )
@@ -32,11 +34,12 @@ _TAKEN: Final = frozenset({"topic", "actor"})  # every tool takes an actor; what
 _LONGEST: Final = 80  # characters of a name that are looked at
 _NOISE: Final = ("mcp__aof__", "aof_", "tasks_", "task_")
 _GUESSES: Final = {
-    "create": ("create_subtask", "subtask"),
+    "create": ("create_subtask",),
     "claim": ("begin", "pick", "pickup", "take_next", "claim_next"),
     "complete": ("submit", "resolve", "mark_done", "mark_complete", "end"),
     "update": ("note", "add_note", "move", "set_status", "transition", "update_status"),
-    "edit": ("assign", "reassign", "set_priority", "tag"),
+    "assign": ("reassign",),
+    "edit": ("set_priority", "tag"),
     "cancel": ("delete", "remove", "abort"),
     "show": ("describe", "details", "info", "read"),
     "list": ("tasks", "all"),
@@ -45,15 +48,51 @@ _GUESSES: Final = {
     "comment": ("add_comment", "reply"),
     "progress": ("report", "report_progress"),
     "heartbeat": ("ping", "renew"),
-    "ask": ("question", "ask_human", "ask_person", "ask_question", "ask_user"),
+    "ask": ("ask_human", "ask_person", "ask_question", "ask_user"),
     "dep_add": ("add_dependency", "depend", "depends_on", "dependency_add"),
     "dep_remove": ("remove_dependency", "dependency_remove"),
-    "handoff_new": ("delegate", "handoff", "hand_over", "transfer", "escalate"),
+    "handoff_new": ("hand_over", "transfer", "escalate"),
     "mail_send": ("mail", "message", "send_mail", "send_message", "notify"),
     "release": ("give_back", "drop"),
     "fail": ("give_up", "failed"),
 }
 """Names that models try, by the operation that does what they mean; the aliases of the command line come on top."""
+_SUBJECTS: Final[dict[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
+    "delegate delegation delegating subtask child children parent part hand": (
+        ("create", {"parent_id": "001", "agent": "bob"}),
+        ("release", {"wait_for_children": True}),
+        ("show", {}),
+        ("handoff_new", {"type": "delegation", "to": ["bob"], "reason": "needs a test"}),
+    ),
+    "question": (("ask", {"text": "Which region?", "wait": 60}), ("answer", {})),
+    "wait waiting": (
+        ("release", {"wait_for_children": True}),
+        ("ask", {"question": "Q1", "wait": 60}),
+        ("claim", {"wait": 60}),
+    ),
+    "rework reviewer sent back feedback verdict": (
+        ("complete", {"outcome": "needs_review", "blockers": ["no test for expiry"]}),
+        ("reject", {}),
+        ("reopen", {}),
+    ),
+    "lease epoch expire": (("claim", {}), ("heartbeat", {}), ("release", {}), ("recover", {})),
+    "gate hop": (("workflow_show", {"name": "001"}), ("complete", {"caller_role": "reviewer"})),
+    "result summary outcome": (("complete", {"summary": "12 tests passing"}), ("show", {})),
+    "person human maintainer": (("ask", {"text": "Which region?"}), ("inbox", {})),
+    "artifact file deliverable": (("complete", {"deliverables": ["report.md"]}), ("context_artifact", {})),
+    "dependency prerequisite blocker": (("dep_add", {}), ("dep_remove", {})),
+    "assignee reserve": (("assign", {"agent": "bob"}),),
+    "budget limit": (("preflight", {}),),
+    "due deadline overdue": (("edit", {"due": "+3d"}), ("inbox", {"kind": ["overdue"]})),
+}
+"""What agents look for by words that are the name of no tool, and the calls that it takes, the simplest first."""
+_EMPTY_WORDS: Final = frozenset({
+    "a", "an", "and", "are", "can", "do", "for", "how", "i", "in", "is", "it", "my", "of", "on", "or", "task", "tasks",
+    "the", "to", "tool", "tools", "with",
+})  # fmt: skip
+_ENDINGS: Final = ("ations", "ation", "ions", "ion", "ing", "ies", "ed", "es", "s", "e", "y")
+_SHORTEST_STEM: Final = 3
+_FOUND: Final = 6  # tools that a search names
 
 
 def answer(given: dict[str, Any], reader: HintReader) -> CallToolResult:
@@ -69,23 +108,29 @@ def answer(given: dict[str, Any], reader: HintReader) -> CallToolResult:
 def instead(name: str, given: dict[str, Any], reader: HintReader) -> str:
     """What to call instead of a tool that there is not; with what was given, where the right tool takes it, too."""
     operation = _meant(name)
+    subject = () if operation is not None else _by_subject().get(_plain(name), ())
+    if subject:
+        operation = BY_NAME[subject[0].operation]
     if operation is None:
         close = similar(name[:_LONGEST], (*BY_TOOL, HELP))
         return f"{f'did you mean {close}? ' if close else ''}{HELP}({{}}) lists all tools by topic"
     fields = {field.encode_name: field.name for field in shown_fields(operation)}
     kept = {fields[key]: one for key, one in given.items() if key in fields and _is_short(one)}
-    call = offered(Call(operation.name, needed(operation) | kept), reader)
+    known = subject[0].arguments if subject else {}
+    call = offered(Call(operation.name, needed(operation) | known | kept), reader)
     return _way_to(operation, reader) if call is None else f"use {_spelled(call)}"
 
 
 def _text(topic: str, reader: HintReader) -> str:
     topics = _topics()
     if not topic:
-        head = f'Give a topic or a tool, as {HELP}({{"topic":"work"}}).'
+        head = f'Give a topic, a tool or a word, as {HELP}({{"topic":"work"}}). All these tools can be called.'
         return "\n".join([head, *(line for name in topics if (line := _names(name, reader)))])
     if topic.lower() in topics:
-        return _about_topic(topic.lower(), reader)
+        return _about([Call(one.name, example(one)) for one in topics[topic.lower()]], reader)
     operation = BY_TOOL.get(topic) or _meant(topic)
+    if operation is None and (found := _searched(topic)):
+        return _about(found, reader)
     if operation is None:
         hint = suggestion(topic, (*topics, *BY_TOOL), f"the topics are: {', '.join(topics)}")
         raise InvalidInput(f"there is no topic or tool {topic!r}", hint, parameter="topic")
@@ -97,11 +142,11 @@ def _names(topic: str, reader: HintReader) -> str:
     return f"{topic}: {' '.join(named)}" if (named := [one.tool for one in _topics()[topic] if reader.may(one)]) else ""
 
 
-def _about_topic(topic: str, reader: HintReader) -> str:
-    lines = [f"{_example(one)}: {one.help}" for one in _topics()[topic] if reader.may(one)]
-    denied = [
-        f"{one.tool}: takes a token with the scope {one.scope}" for one in _topics()[topic] if not reader.may(one)
-    ]
+def _about(calls: Sequence[Call], reader: HintReader) -> str:
+    """A line for each call; those that the reader's token does not allow come last."""
+    told = [(BY_NAME[call.operation], _spelled(call)) for call in calls]
+    lines = [f"{spelled}: {one.help}" for one, spelled in told if reader.may(one)]
+    denied = [f"{one.tool}: takes a token with the scope {one.scope}" for one, _ in told if not reader.may(one)]
     return "\n".join([*lines, *denied])
 
 
@@ -169,8 +214,52 @@ def _by_guess() -> dict[str, Operation]:
     return found
 
 
+@cache
+def _by_subject() -> dict[str, tuple[Call, ...]]:
+    """The calls of each subject, by each of its words."""
+    calls = {words: tuple(Call(name, given) for name, given in said) for words, said in _SUBJECTS.items()}
+    return {word: calls[words] for words in calls for word in words.split()}
+
+
+def _searched(text: str) -> list[Call]:
+    """The calls of the subjects that the words name, then the tools whose names or help have all of the words."""
+    stems = [_stem(word) for word in _words(text) if word not in _EMPTY_WORDS]
+    subjects = {_stem(word): calls for word, calls in _by_subject().items()}
+    found: dict[str, Call] = {}
+    for call in (call for stem in stems for call in subjects.get(stem, ())):
+        given = needed(BY_NAME[call.operation]) | call.arguments
+        found.setdefault(call.operation, Call(call.operation, given))
+    for one, told in _texts() if stems else ():
+        if all(any(word.startswith(stem) for word in told) for stem in stems):
+            found.setdefault(one.name, Call(one.name, example(one)))
+    return list(found.values())[:_FOUND]
+
+
+@cache
+def _texts() -> tuple[tuple[Operation, tuple[str, ...]], ...]:
+    """The words of each operation's names and help; those that a name has come first."""
+    names = [(one, _words(f"{one.tool} {one.name} {one.verb}")) for one in OPERATIONS]
+    helps = [(one, (*told, *_words(one.help))) for one, told in names]
+    return (*names, *helps)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+def _stem(word: str) -> str:
+    """The word without an ending, so that `questions` finds `question` and `delegation` finds `delegate`."""
+    ending = next((one for one in _ENDINGS if word.endswith(one)), "")
+    stem = word.removesuffix(ending)
+    return stem if len(stem) >= _SHORTEST_STEM else word
+
+
 def _meant(name: str) -> Operation | None:
-    return _by_guess().get(_core_of(name[:_LONGEST].lower().replace("-", "_").replace(".", "_")))
+    return _by_guess().get(_plain(name))
+
+
+def _plain(name: str) -> str:
+    return _core_of(name[:_LONGEST].lower().replace("-", "_").replace(".", "_"))
 
 
 def _core_of(name: str) -> str:

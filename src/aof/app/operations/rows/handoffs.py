@@ -289,12 +289,11 @@ ROWS: tuple[Operation, ...] = (
     _row(
         "handoff_new",
         HandoffNewParams,
-        "Hand a task over, or work on it: for good, for a result, to several at once, or up the chain.",
+        "Hand a task over, once the receiver accepts: for good, for a result, to several at once, or up the chain.",
         "aof handoff new --type delegation --from ada --to bob --task 001 --reason 'needs a test' --timeout 30m",
         result=StartedHandoff,
         acts="from_agent",
         extra=(_NO_WAIT,),
-        worker=True,
         shows=(
             *("type", "task_id", "to", "reason", "rationale", "timeout", "on_timeout", "aggregation", "wait"),
             *("summary", "variables", "run", "actor"),
