@@ -101,7 +101,6 @@ CALLS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("complete", "004", "--agent", "eve", "--summary", HARMFUL),
         ("complete", "004", "--outcome", QUIET),
     ),
-    "assign": (("assign", "001", HARMFUL), ("assign", "001", "--nobody")),
     "approve": (("approve", "001", "--reason", HARMFUL),),
     "reject": (("reject", "001", "--blocker", HARMFUL),),
     "fail": (("fail", "004", "--agent", "eve", "--message", HARMFUL), ("fail", "004", "--code", HARMFUL)),
