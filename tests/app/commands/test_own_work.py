@@ -40,8 +40,8 @@ def _done_by(fabric: Fabric, caller: Caller, agent: str | None = None) -> str:
 
 
 def _claimed_and_done(fabric: Fabric, caller: Caller, task_id: str, summary: str, **given: Any) -> Any:
-    ask(fabric, caller, "claim", taskId=task_id)
-    return ask(fabric, caller, "complete", taskId=task_id, summary=summary, **given)
+    run = ask(fabric, caller, "claim", taskId=task_id).run_id
+    return ask(fabric, caller, "complete", taskId=task_id, run=run, summary=summary, **given)
 
 
 @pytest.mark.parametrize("chart", [True, False])

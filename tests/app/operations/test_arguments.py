@@ -121,9 +121,9 @@ def test_the_hint_for_a_wrong_value_has_a_place_for_the_right_one() -> None:
     ("operation", "given", "name", "meant"),
     [
         ("handoff_new", {"type": "delegation", "taskId": "1", "reason": "x", "to": "bob"}, "to", ["bob"]),
-        ("create", {"title": "x", "dependsOn": "001"}, "depends_on", ["001"]),
+        ("create", {"title": "x", "brief": "x", "dependsOn": "001"}, "depends_on", ["001"]),
         ("complete", {"taskId": "1", "blockers": "no tests, as before"}, "blockers", ["no tests, as before"]),
-        ("create", {"title": "x", "acceptance": "12 tests pass"}, "acceptance", ["12 tests pass"]),
+        ("create", {"title": "x", "brief": "x", "acceptance": "12 tests pass"}, "acceptance", ["12 tests pass"]),
         ("edit", {"taskId": "1", "clear": "owner"}, "clear", ["owner"]),
         ("mail_send", {"to": "bob", "subject": "x"}, "to", "bob"),
     ],
