@@ -90,5 +90,6 @@ def test_after_a_crash_the_refused_claim_names_the_way_to_free_the_task(doors: D
     eventually(lambda: door.elsewhere.now() > end)
     late = door.ask("claim", task_id=over, agent="tester")
     assert isinstance(late, Refusal)
-    assert "recover" in late.hint
-    door.elsewhere.recover()
+    assert late.code == "not_ready"
+    assert "end the wait" in late.hint
+    assert door.elsewhere.recover() == ()

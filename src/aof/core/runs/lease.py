@@ -181,7 +181,8 @@ def already_claimed(  # noqa: PLR0917 - what is held, where, and by whom
     else:
         call = Call("claim", {"agent": acting})
         refusal = AlreadyClaimed(f"{what} is already claimed by {lease.agent}", "take another one", call, **details)
-    if (beat := records.heartbeats.get(place)) is not None and lease_end(lease, beat) <= now:
+    if (beat := records.heartbeats.get(place)) is not None and (end := lease_end(lease, beat)) <= now:
+        refusal.details["ended_at"] = iso(end)
         refusal.otherwise = ("its lease has ended, so recover it first", Call("recover", {}))
     elif _may_release(records, command, lease):
         given = {"task_id": command.task_id, "run": lease.run_id}

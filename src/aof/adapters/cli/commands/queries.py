@@ -41,7 +41,12 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
     listed = context.fabric.ready(**given)
     answer = _listed(listed, "nothing is ready")
     if not explain:
-        return answer
+
+        def text_with_ended(screen: Screen) -> None:
+            answer.text(screen)
+            _ended(context.fabric, screen)
+
+        return Answer(listed, text_with_ended)
     given.pop("limit", None)
     held = context.fabric.held_back(**given)
 
@@ -53,6 +58,16 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
             screen.table(("ID", "STATUS", "WHY NOT"), rows, colour_by=(1,), whole=True)
 
     return Answer({**listed, "notReady": held}, text)
+
+
+def _ended(fabric: Fabric, screen: Screen) -> None:
+    """Below what is ready: what can be taken from workers that have vanished."""
+    from aof.adapters.cli.terminal.screen import ago
+
+    now = fabric.now()
+    for one in fabric.services.queue.ended():
+        who, when = one.lease.agent, ago(one.end, now)
+        screen.say((f"{one.task.id}: the lease of {who} ended {when}; aof claim {one.task.id} recovers it", "dim"))
 
 
 def search(context: Context, values: dict[str, Any]) -> Answer:
@@ -120,7 +135,7 @@ def _state(row: Row) -> str:
 def _why(row: Row) -> str:
     """What it waits for. Its own ID is in the line already; its holder is worth a word."""
     said = (row.reason or "").removeprefix(f"{row.id} ")
-    return f"{said}: {row.agent} has it" if row.status == "in-progress" and row.agent else said
+    return f"{said}: {row.agent} has it" if said == "is in-progress" and row.agent else said
 
 
 def _title(row: Row, *, reasons: bool) -> str:
