@@ -325,10 +325,16 @@ def release(records: Records, command: Release, now: int) -> Verdict:
         return problem
     children = graph.awaited_children(records, command)
     closed = close_run(task, now, status="released", **how_released(children))
+    closed[-1].payload.update(by_another(command, holder))
     if children:
         closed[-1].payload[WAITS] = children
     returned = dependencies.back(records, task, "ready", now, reason=command.reason or closed[-1].payload["cause"])
     return Decision(drafts=(*closed, *returned), agent=holder)
+
+
+def by_another(command: Release, holder: str) -> dict[str, str]:
+    """Who gave a run back, where that was not its agent: what is recorded beside the agent."""
+    return {} if command.acting.casefold() == holder.casefold() else {"by": command.acting}
 
 
 def how_released(children: Sequence[str]) -> dict[str, Any]:

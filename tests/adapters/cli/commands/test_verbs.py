@@ -96,8 +96,8 @@ def test_the_log_tells_in_words_what_somebody_did_and_with_types_every_event(aof
     told = [line.partition("-001  ")[2] for line in aof("log", "001").out.splitlines()]
     assert told == [
         "tester created 'first'",
-        "ada claimed it (through tester)",
-        "ada finished it: 12 tests passing → review (through tester)",
+        "ada claimed it (called by tester)",
+        "ada finished it: 12 tests passing → review (called by tester)",
         "tester sent it back: no docs",
     ]
     every = aof("log", "001", "--types").out.splitlines()

@@ -49,7 +49,8 @@ def _created(screen: Screen, made: Any) -> None:
 
 
 def _edited(screen: Screen, edited: Any) -> None:
-    screen.line(f"{edited.task_id}  {', '.join(edited.updated_fields) or 'nothing changed'}")
+    fields = ", ".join(edited.updated_fields)
+    screen.line(f"{edited.task_id}  {f'changed: {fields}' if fields else 'nothing changed'}")
 
 
 def _commented(screen: Screen, said: Any) -> None:
