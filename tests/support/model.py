@@ -119,7 +119,7 @@ class Model:
         """Only what is in review."""
         task = self.tasks[name]
         if task.status not in ("review", "done"):
-            return "not_ready"
+            return "invalid_transition"
         task.status = "done"
         return "ok"
 

@@ -33,6 +33,15 @@ def turn(task: Task) -> str:
     return f"{PRIORITIES.index(task.priority)}{task.created_at}"
 
 
+def ended(environment: Environment) -> Iterator[EndedLease]:
+    """The leases that have ended and that nobody has recovered: a claim does. Where nothing runs, nothing is loaded."""
+    if not environment.store.rows(Query(status=("in-progress",), limit=1, counted=False)).rows:
+        return iter(())
+    from aof.app.queries.ended_leases import ended_leases
+
+    return ended_leases(environment)
+
+
 class ReadyQueue:
     """The queue as each agent sees it."""
 
@@ -74,7 +83,10 @@ class ReadyQueue:
         """Every unfinished task that cannot be claimed now, or not by that agent, and why."""
         policy, now = self._environment.policy, self._environment.clock.now()
         held = explain.held_back(self._store, policy, self._models.query(**filters), now)
-        late = {one.task.id: f"{one.task.id} is {one.what}; a claim of it recovers the run" for one in self.ended()}
+        late = {
+            one.task.id: f"{one.task.id} is {one.what}; a claim of it recovers the run"
+            for one in ended(self._environment)
+        }
         held = tuple(Row(**{**row, "reason": late[row.id]}) if row.id in late else row for row in held)
         agent = filters.get("agent")
         chart = self._chart.bound(agent)
@@ -83,14 +95,6 @@ class ReadyQueue:
         found = self._store.find(self._models.runnable(self._models.query(**filters))).tasks
         why = ((task, routing.refusal(chart, routing.work_of(task.routing, task.profile), agent)) for task in found)
         return (*held, *(Row.of(task, f"{agent} may not take it: {reason}") for task, reason in why if reason))
-
-    def ended(self) -> Iterator[EndedLease]:
-        """The leases that have ended and that nobody has recovered: a claim does."""
-        if not self._store.rows(Query(status=("in-progress",), limit=1, counted=False)).rows:
-            return iter(())
-        from aof.app.queries.ended_leases import ended_leases
-
-        return ended_leases(self._environment)
 
     def offers(self, agent: str) -> Iterator[str]:
         """What the agent could claim, most urgent first, looked up again as long as something new turns up."""

@@ -162,7 +162,7 @@ class RunService:
         try:
             return self._claim_offer(given)
         except NothingReady:
-            if next(self._queue.ended(), None) is None:
+            if next(ready_queue.ended(self._environment), None) is None:
                 raise
             self._recover()
         return self._claim_offer(given)

@@ -147,7 +147,7 @@ def test_edit_changes_only_what_is_given(aof: Aof) -> None:
         (("show", "009"), "task_not_found", 3),
         (("log", "TASK-1999-01-01-001"), "task_not_found", 3),
         (("claim", "--agent", "ada"), "nothing_ready", 3),
-        (("approve", "001"), "not_ready", 1),
+        (("approve", "001"), "invalid_transition", 1),
         (("create", "x", "--priority", "urgent"), "invalid", 2),
         (("create", "   "), "invalid", 2),
         (("complete", "001", "--agent", "bert"), "not_lease_holder", 4),

@@ -63,9 +63,10 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
 def _ended(fabric: Fabric, screen: Screen) -> None:
     """Below what is ready: what can be taken from workers that have vanished."""
     from aof.adapters.cli.terminal.screen import ago
+    from aof.app.queries.ready_queue import ended
 
     now = fabric.now()
-    for one in fabric.services.queue.ended():
+    for one in ended(fabric.services.environment):
         who, when = one.lease.agent, ago(one.end, now)
         screen.say((f"{one.task.id}: the lease of {who} ended {when}; aof claim {one.task.id} recovers it", "dim"))
 
@@ -85,6 +86,15 @@ def search(context: Context, values: dict[str, Any]) -> Answer:
         _more(screen, found)
 
     return Answer(found, text)
+
+
+def inbox(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof inbox`; what is called a gate elsewhere is a review for people."""
+    from aof.adapters.cli.commands.operation import perform
+
+    kinds = values.get("kind")
+    meant = {"kind": ["gate" if one == "review" else one for one in kinds]} if kinds else {}
+    return perform(context, "inbox", values | meant)
 
 
 def blocked(context: Context, values: dict[str, Any]) -> Answer:

@@ -26,7 +26,7 @@ def _seen_as(status: str, seen: str, attempts: int) -> str:
     """What the status means, where its name does not say so."""
     if status == "deadletter":
         return f": gave up after {attempts} {'attempt' if attempts == 1 else 'attempts'} ({seen.replace('_', ' ')})"
-    return "" if seen == status or status in _FINISHED else f" ({seen.replace('_', ' ')})"
+    return "" if seen == status or status in (*_FINISHED, "review") else f" ({seen.replace('_', ' ')})"
 
 
 def portray(screen: Screen, task: dict[str, Any], fabric: Fabric) -> None:
