@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
+from aof.adapters.system import SystemClock
 from aof.app.fabric import Fabric
 from aof.core.model.policy import Policy
 from aof.errors import AlreadyClaimed, AofError, NothingReady, NotReady
-from aof.ports.store import Store
 from aof.testing import FakeClock
+from tests.contracts.conftest import MakeStore
 
 TTL = 300
 WAIT = 60
@@ -100,7 +102,8 @@ def test_the_answer_why_a_task_is_not_ready_says_that_its_lease_has_ended(
     )
 
 
-def test_of_many_claims_of_a_task_whose_lease_has_ended_one_wins(store: Store, clock: FakeClock) -> None:
+def test_of_many_claims_of_a_task_whose_lease_has_ended_one_wins(make_store: MakeStore, clock: FakeClock) -> None:
+    store = make_store(SystemClock())  # who waits for a lock really waits
     at_once = Fabric(store, clock, Policy(retry_base_ms=0, retry_cap_ms=0), "tester")
     task_id = at_once.create("Left behind").task_id
     at_once.claim(task_id, agent="hal", ttl=TTL)
@@ -112,8 +115,8 @@ def test_of_many_claims_of_a_task_whose_lease_has_ended_one_wins(store: Store, c
         except AofError as refusal:
             return refusal.code
 
-    with ThreadPoolExecutor(8) as pool:
+    with closing(store), ThreadPoolExecutor(8) as pool:
         answers = Counter(pool.map(claim, range(8)))
-    assert answers.pop("2") == 1
+        lost = [event for event in store.events(task_id=task_id) if event.type == "task.lost"]
+    assert len(lost) == answers.pop("2") == 1
     assert answers.keys() <= {"already_claimed", "nothing_ready"}
-    assert [event.type for event in store.events(task_id=task_id)].count("task.lost") == 1
