@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _READY_LIMIT = 50  # nobody chooses among more, and the answer costs the same however many there are
 
 _STATES = {
-    "stale": "its file was changed by hand; 'aof sync' imports that, and 'aof show ID' says why it cannot",
-    "unknown": "its file cannot be read; 'aof show ID' says why, and how to go on",
+    "stale": ("edited", "its file was changed by hand; 'aof sync' imports that, and 'aof show ID' says why it cannot"),
+    "unknown": ("unreadable", "its file cannot be read; 'aof show ID' says why, and how to go on"),
 }
 
 
@@ -90,11 +90,27 @@ def search(context: Context, values: dict[str, Any]) -> Answer:
 
 def inbox(context: Context, values: dict[str, Any]) -> Answer:
     """`aof inbox`; what is called a gate elsewhere is a review for people."""
+    from contextlib import suppress
+
     from aof.adapters.cli.commands.operation import perform
 
     kinds = values.get("kind")
     meant = {"kind": ["gate" if one == "review" else one for one in kinds]} if kinds else {}
-    return perform(context, "inbox", values | meant)
+    answer = perform(context, "inbox", values | meant)
+    if kinds and "edit" not in kinds:
+        return answer
+
+    from aof.app.maintenance.service import unaccepted
+    from aof.core.errors.base import AofError
+
+    def text(screen: Screen) -> None:
+        answer.text(screen)
+        with suppress(AofError):  # as without the right to write: then nobody can tell
+            for one in unaccepted(context.fabric.services.environment):
+                screen.say((one.path, "bold"), f"  {one.reason}", cut_off=False)
+                screen.say(f"  → {one.hint}", cut_off=False)
+
+    return Answer(answer.data, text)
 
 
 def blocked(context: Context, values: dict[str, Any]) -> Answer:
@@ -122,9 +138,9 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[st
             for row in ((rows[one] for one in stems if one in rows) if stems else rows.values())
         ]
         screen.table(head, body, colour_by=(1, 2), hide=(3, 2), whole=reasons)
-        for state, meaning in _STATES.items():
+        for state, (word, meaning) in _STATES.items():
             if any(row.state == state for row in listed.tasks):
-                screen.line(screen.paint(f"{state}: {meaning}", "dim"))
+                screen.line(screen.paint(f"{word}: {meaning}", "dim"))
         _more(screen, listed)
 
     return Answer(listed, text)
@@ -138,8 +154,9 @@ def _more(screen: Screen, listed: Listed) -> None:
 
 
 def _state(row: Row) -> str:
-    """The word for where a task is: what is odd about its file, or its status; `ready` only if it can be claimed."""
-    return row.state or ("waiting" if row.waits else row.status)
+    """The word for where a task is, and what is odd about its file; `ready` only if it can be claimed."""
+    status = "waiting" if row.waits else row.status
+    return f"{status} ({_STATES[row.state][0]})" if row.state in _STATES else status
 
 
 def _why(row: Row) -> str:
