@@ -472,3 +472,11 @@ def test_ready_names_what_a_claim_can_take_from_a_worker_that_has_vanished(aof: 
     assert "is retried at" in refused.err
     assert "end the wait: aof retry 001" in refused.err.replace(claimed["taskId"], "001")
     assert "ended" not in aof("ready").out
+
+
+def test_who_approves_or_completes_what_is_done_is_told_so(aof: Aof) -> None:
+    task_id = aof("create", "Add it", "--json").data["taskId"]
+    aof("complete", "001", "--agent", "ada")
+    assert aof("approve", "001").out == f"{task_id}  done\n"
+    for again in (("approve", "001"), ("complete", "001", "--agent", "zed"), ("complete", "001", "--agent", "ada")):
+        assert aof(*again).out == f"{task_id}  already done\n"
