@@ -187,7 +187,7 @@ class Expected(TwoStores):
 
     @rule(agent=st.sampled_from(AGENTS))
     def claim_any(self, agent: str) -> None:
-        offered = self.model.offered(self.clock.now())
+        offered = self.model.claim_next(self.clock.now())
         code, claimed = self.on_both("claim", agent=agent)
         assert code == ("ok" if offered else "nothing_ready")
         if offered:

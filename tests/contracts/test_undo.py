@@ -183,7 +183,7 @@ FINAL: dict[str, tuple[Act, str]] = {
     "claim": (lambda f, t: f.claim(t, agent="ada"), "began a run"),
     "complete": (lambda f, t: (f.claim(t, agent="ada"), f.complete(t, agent="ada")), "run does not come back"),
     "cancel while running": (lambda f, t: (f.claim(t, agent="ada"), f.cancel(t)), "run does not come back"),
-    "progress": (lambda f, t: (f.claim(t, agent="ada"), f.progress(t, text="x", agent="ada")), "reports stand"),
+    "progress": (lambda f, t: (f.claim(t, agent="ada"), f.progress(t, text="x", agent="ada")), "cannot be taken back"),
     "approve": (
         lambda f, t: (f.claim(t, agent="ada"), f.complete(t, agent="ada"), f.approve(t)),
         "does not go back from done to review",

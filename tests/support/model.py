@@ -41,8 +41,10 @@ class Model:
         self._back(name)
 
     def claim(self, name: str, agent: str, now: int) -> str:
-        """Exactly one claimant, and only of what is ready to run."""
+        """Exactly one claimant, and only of what is ready to run; what another has left behind is recovered first."""
         task = self.tasks[name]
+        if task.holder not in (None, agent) and task.ends <= now:
+            self._failed(name, now)
         if task.holder is not None:
             return "already_claimed"
         if task.status != "ready" or task.not_before > now or not self._met(task):
@@ -50,6 +52,12 @@ class Model:
         task.status, task.holder, task.ends, task.not_before = "in-progress", agent, now + LEASE, 0
         task.runs += 1
         return "ok"
+
+    def claim_next(self, now: int) -> set[str]:
+        """What could be claimed; where there is nothing, what was left behind is recovered first."""
+        if not self.offered(now):
+            self.recover(now)
+        return self.offered(now)
 
     def offered(self, now: int) -> set[str]:
         """What could be claimed."""
@@ -111,7 +119,7 @@ class Model:
         """Only what is in review."""
         task = self.tasks[name]
         if task.status not in ("review", "done"):
-            return "not_ready"
+            return "invalid_transition"
         task.status = "done"
         return "ok"
 

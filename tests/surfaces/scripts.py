@@ -52,7 +52,7 @@ def a_whole_life(tape: Tape) -> None:
     tape.ask("show", task_id=task_id)
     tape.ask("log", task_id=task_id)
     tape.ask("archive", task_id=task_id)
-    tape.refused("approve", "not_ready", task_id=tape.task("Not in review"))
+    tape.refused("approve", "invalid_transition", task_id=tape.task("Not in review"))
 
 
 def commenting(tape: Tape) -> None:

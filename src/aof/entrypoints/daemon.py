@@ -322,7 +322,9 @@ class Service:
 
     def _shut_down(self) -> None:
         """Ask every worker to end and wait for them; a second signal only waits for what must be done at once."""
-        self._tell("stopping", "", f"{len(self._hosting.hosted)} workers are asked to end")
+        count = len(self._hosting.hosted)
+        ending = "no worker is running" if not count else f"asking {count} worker{'' if count == 1 else 's'} to end"
+        self._tell("stopping", "", ending)
         self._hosting.stop_all("shutdown")
         ends: float | None = None
         while self._hosting.hosted:

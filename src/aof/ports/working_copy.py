@@ -60,6 +60,14 @@ class WorkingCopy(Protocol):
         """Whether the file of a task may be another than what the log wrote; no lock is taken."""
         ...
 
+    def places(self, task_id: str) -> tuple[str, ...]:
+        """Where files of the task lie, relative to the data directory; one that somebody moved lies elsewhere."""
+        ...
+
+    def restored(self) -> tuple[str, ...]:
+        """Tasks whose file somebody had deleted and that a command has restored from the log; each is told once."""
+        ...
+
     def preloaded(self, task_ids: Sequence[str]) -> Iterator[str]:
         """These tasks one by one; what a look at each of them needs is read beforehand, for many at once."""
         ...

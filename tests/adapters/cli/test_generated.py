@@ -42,7 +42,7 @@ def test_the_row_that_the_architecture_page_shows_becomes_a_verb_with_help() -> 
     assert isinstance(row, ast.Expr)
     operation = eval(compile(ast.Expression(row.value), "page", "eval"), names)
     verb = verb_of("retag", [operation])
-    assert verb.usage == "aof retag ID TAG [--to T]"
+    assert verb.usage == "aof retag ID TAG --to T"
     assert verb.operation == "retag"
     assert "aof retag: rename a tag of a task" in help_text(verb)
     assert "new name" in help_text(verb)

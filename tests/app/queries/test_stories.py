@@ -73,7 +73,80 @@ def test_a_story_says_what_became_of_its_task() -> None:
 def test_a_story_says_for_whom_and_under_whose_name_something_was_done() -> None:
     acted = _event("task.attempt.started", actor="pm", agent="ada", called_by="eve")
     assert told(acted).text("Add it") == "ada claimed 'Add it'"
-    assert told(acted).beside == "through pm, as eve"
+    assert told(acted).beside == "called by pm, signed in as eve"
+
+
+def test_who_gives_back_a_run_of_somebody_else_is_named() -> None:
+    with memory_fabric(actor="root") as fabric:
+        task = fabric.create("Add it").task_id
+        run = fabric.claim(task, agent="carl").run_id
+        fabric.release(task, run=run)
+        fabric.release(task, run=fabric.claim(task, agent="carl").run_id, agent="bob")
+        fabric.release(task, run=fabric.claim(task, agent="carl").run_id, agent="carl")
+        back = [one for one in stories(fabric.events()) if "back" in one.after]
+        assert [(one.text("Add it"), one.beside) for one in back] == [
+            ("root gave carl's run of 'Add it' back", ""),
+            ("bob gave carl's run of 'Add it' back", "called by root"),
+            ("carl gave 'Add it' back", "called by root"),
+        ]
+
+
+def test_a_task_that_is_completed_without_a_claim_was_claimed_and_finished() -> None:
+    with memory_fabric(actor="pm") as fabric:
+        task = fabric.create("Add it").task_id
+        fabric.complete(task, "done", agent="zed")
+        told_so = [(one.text("Add it"), one.becomes) for one in stories(fabric.events(after=3))]
+        assert told_so == [("zed claimed 'Add it'", ""), ("zed finished 'Add it': done", "review")]
+
+
+def test_a_report_beside_the_one_that_counts_is_not_called_late() -> None:
+    with memory_fabric(actor="pm") as fabric:
+        task = fabric.create("Add it").task_id
+        fabric.complete(task, "done", agent="zed")
+        fabric.complete(task, "well done", agent="zed")
+        assert [*stories(fabric.events())][-1].text("Add it") == (
+            "zed reported on 'Add it' again; the first report counts: well done"
+        )
+
+
+def test_a_dependency_that_is_fulfilled_broken_or_reopened_reads_as_that() -> None:
+    with memory_fabric(actor="pm") as fabric:
+        first = fabric.create("First", review=False).task_id
+        then = fabric.create("Then", depends_on=[first]).task_id
+        fabric.complete(first, agent="ada")
+        fabric.retry(first, reason="again")
+        fabric.dep_remove(then, first)
+        fabric.dep_add(then, first)
+        said = [one.text("Then") for one in stories(fabric.events()) if one.about == then]
+        assert said == [
+            "pm created 'Then'",
+            f"ada fulfilled a dependency of 'Then': it no longer waits for {first}",
+            f"pm reopened a dependency of 'Then': it waits for {first} again",
+            f"pm removed what 'Then' waited for: {first}",
+            f"pm made 'Then' wait for {first}",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "said"),
+    [
+        ("task.updated", {"fields": ["title", "dependsOn"]}, "ada changed the title and dependencies of 'Add it'"),
+        ("task.updated", {"fields": ["workLog"], "workLog": "half way"}, "ada added a note to 'Add it': half way"),
+        ("task.progress", {"text": "half way"}, "ada reported progress on 'Add it': half way"),
+        (
+            "http.authentication.failed",
+            {"count": 1},
+            "ada turned away an attempt to sign in: a wrong token, or a link that was used before or is too old",
+        ),
+    ],
+)
+def test_what_was_changed_reads_as_a_person_would_say_it(kind: str, payload: dict[str, Any], said: str) -> None:
+    assert told(_event(kind, payload)).text("Add it") == said
+
+
+def test_an_edit_of_the_files_reads_as_that() -> None:
+    edited = _event("task.updated", {"fields": ["body"], "reason": "edited by hand"}, actor="hand")
+    assert told(edited).text("Add it") == "an edit by hand changed the body of 'Add it'"
 
 
 def test_what_a_merge_set_aside_reads_as_it_was_and_says_where() -> None:

@@ -23,7 +23,7 @@ def test_an_approval_finishes_the_task_once() -> None:
 def test_only_what_is_in_review_is_approved_or_rejected(status: str) -> None:
     world = World()
     task = world.into(status)
-    assert world.refuse(c.Approve, task).code == "not_ready"
+    assert world.refuse(c.Approve, task).code == "invalid_transition"
     assert world.refuse(c.Reject, task, blockers=("no",)).code == "invalid_transition"
 
 

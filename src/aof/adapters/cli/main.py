@@ -31,6 +31,7 @@ EXIT_BY_CODE = {"unreadable_task": 5, "unusable_org_chart": 5, "settings_unusabl
 _AS_JSON = ("--json", "--jso", "--js")
 _INTERRUPTED = 130
 _SETTLES = ("merge", "doctor")  # these say more themselves
+_NEVER_DELETED = "tasks are not deleted: aof cancel ID, then aof archive ID"
 _AGAIN = "repeat the command: what it had begun, the next one finishes or leaves undone"
 
 
@@ -106,6 +107,8 @@ def _run(parsed: Parsed) -> int:
 def _delivered(context: Context, verb: Verb, given: dict[str, Any]) -> int:
     """Answer, and warn where the answer is one of several histories."""
     code = output.deliver(context, _answer(context, verb, given))
+    for task_id in context.restored():
+        screen.complain(f"the file of {task_id} was missing and has been restored from the log", _NEVER_DELETED)
     if (histories := context.histories()) > 1 and verb.name not in _SETTLES:
         from aof.core.errors.storage import one_of_several
 

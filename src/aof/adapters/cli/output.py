@@ -73,6 +73,11 @@ class Context:
         files = self.fabric.store.working_copy if "fabric" in self.__dict__ else None
         return 1 if files is None else files.tips()
 
+    def restored(self) -> tuple[str, ...]:
+        """The tasks whose deleted file the command has restored."""
+        files = self.fabric.store.working_copy if "fabric" in self.__dict__ else None
+        return () if files is None else files.restored()
+
     def progress(self, what: str) -> ProgressLine | Silent:
         """A line that says how far this is, for a person who waits; call it with each step."""
         from aof.adapters.cli.terminal.progress import progress

@@ -51,7 +51,7 @@ def listen(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
     except (OSError, OverflowError) as error:
         bound.close()
         why = error.strerror if isinstance(error, OSError) else "ports go from 0 to 65535"
-        raise Unavailable(f"port {port} of {host} cannot be had: {why}", "choose another port") from None
+        raise Unavailable(f"port {port} of {host} is not available: {why}", "choose another port") from None
     return bound
 
 

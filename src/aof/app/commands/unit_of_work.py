@@ -169,7 +169,7 @@ def _in_the_way(task_id: str, problem: AofError) -> AofError:
         return problem
     return UnreadableTask(
         f"the change made by hand to the file of {task_id} cannot be imported: {problem.message}",
-        f"{problem.hint or 'undo it'}; or let 'aof doctor --fix' put it aside",
+        f"{problem.hint or 'undo it'}; or let 'aof doctor --fix' restore the log's version",
         task_id=task_id,
         reason=problem.code,
     )

@@ -166,6 +166,17 @@ def sync(here: Environment, *, say: Say = silent) -> Synced:
     return Synced(taken_in=tuple(taken), new=tuple(new), refused=tuple(refused), waiting=tuple(waiting))
 
 
+def unaccepted(here: Environment) -> Iterator[Unaccepted]:
+    """What people did to the files and what is refused. Looks at every file, and imports nothing."""
+    files = here.store.working_copy
+    if files is None:
+        return
+    for task_id in files.preloaded(files.changes()[1]):
+        error = refusal(here.store, here.clock, here.policy_for_edits, task_id)
+        if error is not None and not isinstance(error, EditWaits):
+            yield _unaccepted(", ".join(files.places(task_id)), error)
+
+
 def _unaccepted(path: str, error: Exception) -> Unaccepted:
     """The machine's own trouble is not a refusal: it ends the whole. What nobody foresaw concerns one file."""
     if not isinstance(error, AofError):
@@ -190,18 +201,31 @@ def doctor(
         return Diagnosis(ok=not before, problems=before, advice=advised)
     say("repairing")
     files.repair()
+    done: dict[str, str] = {}
     for task_id in files.preloaded(files.diagnose().edited):
         error = refusal(store, clock, here.policy_for_edits, task_id)
         if error is None:
             settle(store, clock, here.policy_for_edits, task_id)
         elif not isinstance(error, EditWaits):
-            files.quarantine(task_id)
+            kept = ", ".join(files.quarantine(task_id))
+            where = f"the log's version is in {', '.join(files.places(task_id))} again"
+            done[task_id] = f"{where}, and yours was kept as {kept}" if kept else where
     _restore_documents(here)
     say("looking again")
     after, advice = _problems(here)
     left = {*after, *advice}
-    healed = tuple(one for one in (*before, *advised) if one not in left)
+    healed = tuple(_with_what(one, done) for one in (*before, *advised) if one not in left)
     return Diagnosis(ok=not after, problems=after, healed=healed, advice=advice)
+
+
+def _with_what(healed: Problem, done: Mapping[str, str]) -> Problem:
+    """What was a person's change that is refused says where that went."""
+    what = done.get(healed.path) if healed.code == "edit_refused" else None
+    if healed.code == "unreadable_task":
+        what = "the log's version is there again, and yours was kept beside it"
+    if what is None:
+        return healed
+    return Problem(healed.code, healed.path, f"{healed.detail}; {what}", healed.fix)
 
 
 def _problems(here: Environment) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:

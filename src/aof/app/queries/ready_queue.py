@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from aof.app.commands.context import Environment
     from aof.app.operations.filters import Filters
+    from aof.app.queries.ended_leases import EndedLease
     from aof.core.model.task import Task
 
 _CANDIDATES = 16
@@ -30,6 +31,15 @@ _AT_HOPS, _QUEUED = "0", "1"  # in the order of the ready queue, hops of what ru
 def turn(task: Task) -> str:
     """What the queue is ordered by: urgency, then age."""
     return f"{PRIORITIES.index(task.priority)}{task.created_at}"
+
+
+def ended(environment: Environment) -> Iterator[EndedLease]:
+    """The leases that have ended and that nobody has recovered: a claim does. Where nothing runs, nothing is loaded."""
+    if not environment.store.rows(Query(status=("in-progress",), limit=1, counted=False)).rows:
+        return iter(())
+    from aof.app.queries.ended_leases import ended_leases
+
+    return ended_leases(environment)
 
 
 class ReadyQueue:
@@ -73,6 +83,11 @@ class ReadyQueue:
         """Every unfinished task that cannot be claimed now, or not by that agent, and why."""
         policy, now = self._environment.policy, self._environment.clock.now()
         held = explain.held_back(self._store, policy, self._models.query(**filters), now)
+        late = {
+            one.task.id: f"{one.task.id} is {one.what}; a claim of it recovers the run"
+            for one in ended(self._environment)
+        }
+        held = tuple(Row(**{**row, "reason": late[row.id]}) if row.id in late else row for row in held)
         agent = filters.get("agent")
         chart = self._chart.bound(agent)
         if chart is None or agent is None:

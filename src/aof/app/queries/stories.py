@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from aof.core.model.events import SUPERSEDED, Event, as_written
+from aof.core.tasks.manual_edit import BY_HAND as EDITED
 from aof.core.validation.visible import visible, visible_line
 
 Kind = Literal["task", "worklog", "mail", "handoff"]
@@ -43,8 +44,9 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def beside(self) -> str:
-        """Through whom and under whose name it was done, where those are others."""
-        return ", ".join(f"{how} {name}" for how, name in (("through", self.through), ("as", self.by)) if name)
+        """Who gave the command and under whose name it came in, where those are others."""
+        named = (("called by", self.through), ("signed in as", self.by))
+        return ", ".join(f"{how} {name}" for how, name in named if name)
 
     def text(self, title: str = "") -> str:
         """The sentence on one line; without a title for where the task is known."""
@@ -91,6 +93,15 @@ _ARRIVALS: Final = {
 _OWN_WORDS: Final = frozenset(
     {"approved", "claimed", "cancelled", "queued", "retried", "resumed", "done", "complete", "unblocked", "failed"}
 )
+_FIELDS: Final = {"dependsOn": "dependencies", "parentId": "parent"}
+_HAND: Final = "hand"  # whom the log names for what somebody did to the files
+_BY_HAND: Final = "an edit by hand"
+_EDGES: Final = {
+    "satisfied": ("fulfilled a dependency of {task}", "it no longer waits for {}"),
+    "broken": ("broke a dependency of {task}", "{} will not be done"),
+    "active": ("reopened a dependency of {task}", "it waits for {} again"),
+}
+_CAPITAL: Final = re.compile(r"[A-Z]")
 _RUN_ENDS: Final = {
     "released": "gave {task} back",
     "superseded": "lost {task} to another clone",
@@ -109,6 +120,8 @@ def _ended(what: Mapping[str, Any]) -> _Line:
     status, why = str(what.get("status")), _said(_at(what, "error.message"))
     if status == "cancelled":
         return _Line("stopped a run of {task}", (), _HINT)
+    if status == "released" and what.get("by"):
+        return _Line("gave {agent}'s run of {task} back", tells=_END, who="by")
     said = _RUN_ENDS.get(status, "failed at {task}")
     return _Line(said, tells=_END, who="agent", detail="" if why == status else why)
 
@@ -118,6 +131,55 @@ def _completed(what: Mapping[str, Any]) -> _Line:
     verbs = {"done": "finished {task}", "complete": "finished {task}", "blocked": "is stuck in {task}"}
     said = verbs.get(outcome, "reported {task} as {result.outcome}")
     return _Line(said, ("result.notes", "result.blockers"))
+
+
+def _updated(what: Mapping[str, Any]) -> _Line:
+    """Which fields were changed, in the words of a person; a note in the work log changes none."""
+    fields = what.get("fields")
+    names = fields if isinstance(fields, list | tuple) else ()
+    if names and all(name == "workLog" for name in names):
+        return _Line("added a note to {task}", ("workLog", "changes.workLog"))
+    words = [_FIELDS.get(name) or _spaced(name) for name in map(_said, names) if name != "workLog"]
+    listed = " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+    if not listed:
+        return _Line("changed {task}", ("reason",))
+    return _Line(f"changed the {listed.replace('{', '{ ')} of {{task}}", ("reason",))
+
+
+def _spaced(name: str) -> str:
+    """A key of the frontmatter as words."""
+    return _CAPITAL.sub(lambda found: f" {found.group().lower()}", name)
+
+
+def _depends(what: Mapping[str, Any]) -> _Line:
+    """What a task waits for from now on, or no longer: its edges were changed, or the task at their other end."""
+    if what.get("added"):
+        return _Line("made {task} wait for {added}", (), _HINT)
+    if what.get("removed"):
+        return _Line("removed what {task} waited for", ("removed",), _HINT)
+    known = _EDGES.get(_said(what.get("status")))
+    if known is None:
+        return _Line("changed what {task} waits for", (), _HINT)
+    said, detail = known
+    return _Line(said, tells=_HINT, detail=detail.format(_said(what.get("targetId"))))
+
+
+def _progress(what: Mapping[str, Any]) -> _Line:
+    """Progress without a figure is told without one."""
+    said = "reported progress on {task}" if what.get("percent") is None else "is at {percent} % of {task}"
+    return _Line(said, ("text", "workLog"))
+
+
+def _late(what: Mapping[str, Any]) -> _Line:
+    """A report beside the one that stands, or one of a run that holds the task no longer."""
+    said = "reported on {task} again; the first report counts" if what.get("again") else "reported on {task} too late"
+    return _Line(said, ("result.summary", "result.notes"))
+
+
+def _signed_in(what: Mapping[str, Any]) -> _Line:
+    """The server tells how many attempts there were, not whose."""
+    many = "{count} attempts" if what.get("count", 1) != 1 else "an attempt"
+    return _Line(f"turned away {many} to sign in", detail="a wrong token, or a link that was used before or is too old")
 
 
 def _entry(what: Mapping[str, Any]) -> _Line:
@@ -140,15 +202,15 @@ def _checked(what: Mapping[str, Any]) -> _Line:
 _LINES: Final[dict[str, _Line | Callable[[Mapping[str, Any]], _Line]]] = {
     "task.created": _Line("created {task}"),
     "task.restored": _Line("restored {task}"),
-    "task.updated": _Line("changed {fields} of {task}", ("reason",)),
-    "task.dependency.updated": _Line("changed what {task} waits for", (), _HINT),
+    "task.updated": _updated,
+    "task.dependency.updated": _depends,
     "task.transitioned": _moved,
     "task.attempt.started": _Line("claimed {task}"),
     "task.attempt.completed": _Line("ended a run of {task}", (), _HINT),
     "task.attempt.failed": _ended,
     "task.completed": _completed,
     "task.retrying": _Line("queued {task} again", ("reason",), _HINT),
-    "task.progress": _Line("is at {percent} % of {task}", ("text", "workLog")),
+    "task.progress": _progress,
     "task.cancel_requested": _Line("asked to cancel {task}", (), _HINT),
     "task.lost": _Line("took {task} from {agent}, who gave no sign of life"),
     "task.timed_out": _Line("ran out of time for {task}"),
@@ -164,7 +226,7 @@ _LINES: Final[dict[str, _Line | Callable[[Mapping[str, Any]], _Line]]] = {
     "task.accepted": _Line("accepted {task}", (), _QUIET),
     "task.queued": _Line("queued {task}", (), _QUIET),
     "task.commented": _Line("commented on {task}", ("text", "workLog")),
-    "task.late_result": _Line("reported on {task} too late", ("result.summary", "result.notes")),
+    "task.late_result": _late,
     "task.noted": _Line("noted on {task}", ("workLog",)),
     "task.link.added": _Line("linked {task}", ("targetId",)),
     "task.link.removed": _Line("unlinked {task}", ("targetId",)),
@@ -222,7 +284,7 @@ _LINES: Final[dict[str, _Line | Callable[[Mapping[str, Any]], _Line]]] = {
     "protocol.message.received": _Line("sent {type} about {task}", ("notApplied.detail",), _ECHO),
     "protocol.message.rejected": _Line("sent a message that was refused", ("detail",)),
     "protocol.message.unknown": _Line("sent a message of an unknown type", ("type",)),
-    "http.authentication.failed": _Line("failed to sign in", ("reason",)),
+    "http.authentication.failed": _signed_in,
     "a2a.push.set": _Line("asked to be told about {task}", (), _QUIET),
     "a2a.push.dropped": _Line("is told no more about {task}", ("reason",), _QUIET),
     "document.mail.sent": _Line("wrote to {message.to}", ("message.subject",)),
@@ -266,17 +328,20 @@ def told(event: Event) -> Story:
     payload, line = written.payload, _line(written)
     before, names, after = _filled(line.says, payload).partition("{task}")
     at = f" at {_said(payload['hop'])}" if "hop" in payload and "{hop}" not in line.says else ""
+    who = _said(_at(payload, line.who)) or event.agent or event.actor
+    who = _BY_HAND if who == _HAND else who
+    found = (_cut(_said(_at(payload, place))) for place in line.details)
+    detail = _cut(line.detail) or next(filter(None, found), "")
     elsewhere = " in another clone" if event.type == SUPERSEDED else ""
     return Story(
         event=event,
         kind=kind_of(event),
-        who=_said(_at(payload, line.who)) or event.agent or event.actor,
+        who=who,
         before=before.strip(),
         about=event.task_id if names else "",
         after=f"{after}{at}{elsewhere}".strip(),
-        detail=_cut(line.detail)
-        or next((said for place in line.details if (said := _cut(_said(_at(payload, place))))), ""),
-        through=event.actor if event.agent else "",
+        detail="" if detail == EDITED and who == _BY_HAND else detail,
+        through=event.actor if event.agent and event.actor != who else "",
         by=event.called_by or "",
     )
 
@@ -291,6 +356,7 @@ def stories(events: Iterable[Event]) -> Iterator[Story]:
             most[event.task_id] = max(most.get(event.task_id, _QUIET), _line(as_written(event)).tells)
             if event.type == "task.transitioned":
                 reached[event.task_id] = str(event.payload.get("to", ""))
+        said: list[Story] = []
         for event in together:
             weight = _line(as_written(event)).tells
             if weight == _QUIET or weight < most[event.task_id]:
@@ -298,22 +364,19 @@ def stories(events: Iterable[Event]) -> Iterator[Story]:
             own = event.type == "task.transitioned"
             if own and event.payload.get("to") != reached[event.task_id]:
                 continue  # it went on within the commit
-            story = told(event)
-            yield story if own else msgspec.structs.replace(story, becomes=reached.get(event.task_id, ""))
+            said.append(told(event))
+        last = {story.event.task_id: place for place, story in enumerate(said)}
+        for place, story in enumerate(said):
+            moved = story.event.type == "task.transitioned" or last[story.event.task_id] != place
+            became = "" if moved else reached.get(story.event.task_id, "")
+            yield msgspec.structs.replace(story, becomes=became) if became else story
 
 
 def _line(event: Event) -> _Line:
     found = _LINES.get(event.type) or _Line(event.type.removeprefix("task.").replace(".", " ").replace("_", " "))
     if not callable(found):
-        return _spared(found, event.payload)
+        return found
     return found(event.payload)
-
-
-def _spared(line: _Line, payload: Mapping[str, Any]) -> _Line:
-    """Progress without a figure is told without one."""
-    if "{percent}" in line.says and payload.get("percent") is None:
-        return _Line("told how {task} goes", line.details, line.tells)
-    return line
 
 
 def _filled(sentence: str, payload: Mapping[str, Any]) -> str:

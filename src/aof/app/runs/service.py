@@ -14,7 +14,7 @@ from aof.app.runs import claimed_run
 from aof.core.errors.base import AofError, Call, InvalidInput, Refused
 from aof.core.errors.org import AgentInactive, AtCapacity, Unauthenticated
 from aof.core.errors.runs import AlreadyClaimed
-from aof.core.errors.tasks import NothingReady, UnreadableTask
+from aof.core.errors.tasks import NothingReady, NotReady, UnreadableTask
 from aof.core.model import commands as c
 from aof.core.model.ids import is_task_id
 from aof.core.model.run import PULL
@@ -102,7 +102,7 @@ class RunService:
             full = task_id if hosted else self._environment.lookup.resolve(task_id)
             own = self._principal.run_of(full) if self._principal.run_of is not None else None
             one = given | {"task_id": full, "hop": hop, "run": own}
-            return self._patiently(lambda: self._claimed(one), wait)
+            return self._patiently(lambda: self._claimed(one) if hosted else self._claim_named(one), wait)
         if self._principal.expect_rev is not None:
             raise InvalidInput(
                 "a revision is expected, but no task is named",
@@ -136,7 +136,38 @@ class RunService:
                     raise
                 store.wait(seen, min(left, _LOOK_AGAIN))
 
+    def _claim_named(self, given: dict[str, Any]) -> Grant:
+        """Claim this task; where the lease of another agent on it has ended, that run is recovered first."""
+        try:
+            return self._claimed(given)
+        except AlreadyClaimed as refusal:
+            held = refusal.details
+            if "ended_at" not in held or held["holder"] == given["agent"]:
+                raise
+            self._recover(given["task_id"])
+        try:
+            return self._claimed(given)
+        except NotReady as waits:
+            waits.message = f"{waits.message}; the lease of {held['holder']} ended at {held['ended_at']}"
+            raise
+
+    def _recover(self, only: str | None = None) -> None:
+        """Recover runs whose lease has ended, as the scheduler does, so that nothing has to run in the background."""
+        from aof.app.scheduler.tick import Tick
+
+        Tick(self._environment, self._dispatcher).recovered(only)
+
     def _claim_next(self, given: dict[str, Any]) -> Grant:
+        """The first offer that can be claimed; where there is none, what vanished workers hold is recovered first."""
+        try:
+            return self._claim_offer(given)
+        except NothingReady:
+            if next(ready_queue.ended(self._environment), None) is None:
+                raise
+            self._recover()
+        return self._claim_offer(given)
+
+    def _claim_offer(self, given: dict[str, Any]) -> Grant:
         for candidate in self._queue.offers(given["agent"]):
             try:
                 return self._claimed(given | {"task_id": candidate})

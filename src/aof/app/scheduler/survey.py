@@ -39,9 +39,10 @@ class Survey:
         self._finished_at = 0
         self._finished_next: tuple[Task, ...] = ()
 
-    def running(self) -> Snapshot:
-        """Only what runs."""
-        return self._with_runs(*self._find(_RUNNING))
+    def running(self, only: str | None = None) -> Snapshot:
+        """Only what runs, or `only` this task if it does."""
+        found = self._find(_RUNNING)[0] if only is None else self._store.records((only,))
+        return self._with_runs(tuple(task for task in found if task.status == "in-progress"))
 
     def whole(self, *, explain: bool) -> Snapshot:
         """The unfinished tasks; those that only wait for people are read where somebody wants to know why."""

@@ -104,10 +104,10 @@ class Tick:
                 refused.append(LeftAlone(task_id=action.task_id, reason=why_not))
         return kept, refused
 
-    def recovered(self) -> tuple[Recovered, ...]:
-        """Only what vanished workers left behind."""
+    def recovered(self, only: str | None = None) -> tuple[Recovered, ...]:
+        """What vanished workers left behind and nothing else, of all tasks or of `only` one."""
         found: list[Recovered] = []
-        snapshot = self._survey.running()
+        snapshot = self._survey.running(only)
         for action in self.planned(snapshot).actions:
             if action.action == "stale_heartbeat":
                 task = next(task for task in snapshot.running if task.id == action.task_id)

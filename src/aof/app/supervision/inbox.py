@@ -17,15 +17,16 @@ from msgspec import UNSET
 from aof.app.commands import unit_of_work
 from aof.app.documents.mailbox import commands as mailbox
 from aof.app.queries import cursors
+from aof.app.queries.ended_leases import ended_leases
 from aof.app.supervision import results
 from aof.core.documents.mailbox import facts, receivers
 from aof.core.errors.base import AofError, Call
 from aof.core.errors.tasks import EditWaits
-from aof.core.model import run, times
+from aof.core.model import times
 from aof.core.model.ids import run_place
 from aof.core.model.org_chart import HUMAN
 from aof.core.model.workflow import held_leases
-from aof.core.runs import attention, lease_clock
+from aof.core.runs import attention
 from aof.core.validation import limits
 from aof.documents.mailbox.mailbox import opened
 from aof.ports import store as stores
@@ -91,7 +92,7 @@ class _Look:
             limit=limit + 1,
         )
         page = self._store.attention(asked)
-        others = [one for one in self._others(wanted, now) if person in (None, one[0].person or person)]
+        others = [one for one in self._others(wanted) if person in (None, one[0].person or person)]
         items = dict(self._of_tasks(page.found))
         items.update((one, item) for one, item in others if behind is None or tuple(one[:_PARTS]) > behind)
         shown = sorted(items)[: limit + 1]
@@ -111,9 +112,9 @@ class _Look:
             if (task := tasks.get(one.task_id)) is not None:
                 yield one, self._item(one, task)
 
-    def _others(self, wanted: Sequence[str], now: str) -> Iterator[tuple[Attention, InboxItem]]:
+    def _others(self, wanted: Sequence[str]) -> Iterator[tuple[Attention, InboxItem]]:
         if "lease" in wanted:
-            yield from self._leases(now)
+            yield from self._leases()
         if "agent" in wanted:
             yield from self._silent()
         if "handoff" in wanted:
@@ -124,24 +125,10 @@ class _Look:
             with suppress(AofError):  # a mailbox that cannot be read hides nothing else
                 yield from self._mail()
 
-    def _leases(self, now: str) -> Iterator[tuple[Attention, InboxItem]]:
-        """Leases that ran out by the last sign of life, too, and that nobody has reclaimed."""
-        found = self._store.attention(attention.AttentionQuery(before=now, kinds=("lease",))).found
-        if not found:
-            return
-        places = {one: run_place(one.task_id, one.item or None) for one in found}
-        beats = self._store.heartbeats(places.values())
-        tasks = {task.id: task for task in self._store.records({one.task_id for one in found})}
-        boot = self._environment.clock.boot()
-        for one, place in places.items():
-            task = tasks.get(one.task_id)
-            held = dict(held_leases(task)).get(place) if task is not None else None
-            if task is None or held is None:
-                continue
-            end = run.lease_end(held, lease_clock.present(beats.get(place), self._now, boot))
-            if end <= self._now:
-                late = one._replace(since=times.iso(end))
-                yield late, self._item(late, task)
+    def _leases(self) -> Iterator[tuple[Attention, InboxItem]]:
+        for ended in ended_leases(self._environment):
+            late = ended.need._replace(since=times.iso(ended.end))
+            yield late, self._item(late, ended.task)
 
     def _silent(self) -> Iterator[tuple[Attention, InboxItem]]:
         for agent, health in self._store.health().items():
@@ -301,7 +288,7 @@ def _overdue(task: Task, _item: str) -> _Told:
 def _lease(task: Task, hop: str) -> _Told:
     held = dict(held_leases(task)).get(run_place(task.id, hop or None))
     who = held.agent if held is not None else None
-    calls = (Call("tick", {}), Call("show", {"task_id": task.id}))
+    calls = (Call("recover", {}), Call("show", {"task_id": task.id}))
     return f"no sign of life from {who}, and nobody has reclaimed the task", who, calls
 
 

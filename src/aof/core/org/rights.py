@@ -322,8 +322,8 @@ def own_work(records: Records, task: Task, command: c.OnTask) -> OwnWork | None:
     agent = acting(task, command)
     return OwnWork(
         f"{agent} has worked on {task.id} and cannot approve it",
-        "let another agent approve it, or a maintainer at the command line under a name of their own; "
-        "who works alone allows it with 'aof init --solo' (selfReview in aof.toml); see what was done",
+        "somebody else approves it: another agent, or a maintainer under a name that has not worked on it; "
+        "if you work alone, allow it for all your work: 'aof init --solo' (selfReview in aof.toml); see what was done",
         Call("show", {"task_id": task.id}),
         agent=agent,
     )

@@ -175,6 +175,8 @@ def _reported_again(records: Records, task: Task, command: Complete, outcome: st
     if last and arrived:
         report = report_of(records, task, command, outcome, (command.acting, command.run or ""))
         draft = late_result.draft_of(task, command.acting, command.run, report.payload["result"])
+        if draft is not None:
+            draft.payload["again"] = True
         return Decision(drafts=(draft,) if draft is not None else ())
     refusal = stale(task, command.run) if command.run is not None else _ended(task, command)
     return _late(records, task, command, outcome, refusal)

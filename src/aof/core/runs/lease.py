@@ -168,7 +168,7 @@ def already_claimed(  # noqa: PLR0917 - what is held, where, and by whom
 ) -> AlreadyClaimed:
     """The refusal of a second claim. One that has the holder's name is told the run: it may be a second worker.
 
-    Where the holder's worker has crashed, the hint also frees the task, as far as the caller may.
+    For the case that the holder's worker is dead, the hint also ends its run, as far as the caller may.
     """
     acting, details = command.acting, {"holder": lease.agent, "run_id": lease.run_id, "expires_at": lease.expires_at}
     if lease.agent == acting:
@@ -181,18 +181,19 @@ def already_claimed(  # noqa: PLR0917 - what is held, where, and by whom
     else:
         call = Call("claim", {"agent": acting})
         refusal = AlreadyClaimed(f"{what} is already claimed by {lease.agent}", "take another one", call, **details)
-    if (beat := records.heartbeats.get(place)) is not None and lease_end(lease, beat) <= now:
+    if (beat := records.heartbeats.get(place)) is not None and (end := lease_end(lease, beat)) <= now:
+        refusal.details["ended_at"] = iso(end)
         refusal.otherwise = ("its lease has ended, so recover it first", Call("recover", {}))
     elif _may_release(records, command, lease):
         given = {"task_id": command.task_id, "run": lease.run_id}
-        refusal.otherwise = ("if its worker has crashed, give it back", Call("release", given))
+        refusal.otherwise = (f"only if the worker of {lease.agent} is dead, end its run", Call("release", given))
     return refusal
 
 
 def _may_release(records: Records, command: OnTask, lease: Lease) -> bool:
     """Whether a name is enough for the caller to give the lease back: its own, or a maintainer's."""
     named = command.proof is None and command.proven is None and not lease.contested
-    return named and (command.acting == lease.agent or command.actor in records.policy.maintainers)
+    return named and (command.acting == lease.agent or command.acting in records.policy.maintainers)
 
 
 def start(
@@ -324,10 +325,16 @@ def release(records: Records, command: Release, now: int) -> Verdict:
         return problem
     children = graph.awaited_children(records, command)
     closed = close_run(task, now, status="released", **how_released(children))
+    closed[-1].payload.update(by_another(command, holder))
     if children:
         closed[-1].payload[WAITS] = children
     returned = dependencies.back(records, task, "ready", now, reason=command.reason or closed[-1].payload["cause"])
     return Decision(drafts=(*closed, *returned), agent=holder)
+
+
+def by_another(command: Release, holder: str) -> dict[str, str]:
+    """Who gave a run back, where that was not its agent: what is recorded beside the agent."""
+    return {} if command.acting.casefold() == holder.casefold() else {"by": command.acting}
 
 
 def how_released(children: Sequence[str]) -> dict[str, Any]:

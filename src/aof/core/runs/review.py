@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from aof.core.errors.base import Call, InvalidInput
-from aof.core.errors.tasks import NotReady
 from aof.core.model.commands import Approve, Reject
 from aof.core.model.records import Decision, Records, Verdict
 from aof.core.model.task import Task
@@ -20,8 +19,8 @@ def approve(records: Records, command: Approve, _now: int) -> Verdict:
     if task.status == "done":
         return Decision()
     if task.status != "review":
-        what = f"{task.id} is {task.status}; only a task in review can be approved"
-        return NotReady(what, *_before_approval(task, command.acting))
+        way_on = _before_approval(task, command.acting)
+        return no_edge(task, "done", *way_on, only="only a task in review can be approved")
     return limits.text("reason", command.reason, limits.REASON) or accept(records, task, command.acting, command.reason)
 
 
@@ -60,7 +59,7 @@ def send_back(records: Records, task: Task, by: str, blockers: tuple[str, ...], 
     """The rejection itself: it says what has to change."""
     if not blockers:
         return InvalidInput(
-            "a rejection needs at least one blocker",
+            "a rejection needs a reason",
             "say what has to change",
             Call("reject", {"task_id": task.id, "blockers": ["…"]}),
         )

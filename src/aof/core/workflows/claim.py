@@ -156,7 +156,7 @@ def own_work(records: Records, task: Task, hop: HopState, command: c.OnTask) -> 
     done = next(one for one in judged if is_own(records.policy, task, command, of_hops((one,))))
     return OwnWork(
         f"{agent} did hop '{done.id}' of {task.id} and cannot judge it in hop '{hop.id}'",
-        "let another agent take it, or a maintainer at the command line under a name of their own",
+        "somebody else takes it: another agent, or a maintainer under a name that has not worked on it",
         Call("workflow_show", {"name": task.id}),
         agent=agent,
         hop=hop.id,

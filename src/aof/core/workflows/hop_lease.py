@@ -15,7 +15,7 @@ from aof.core.model.task import Task
 from aof.core.model.workflow import HopState, Workflow, workflow_of
 from aof.core.runs import progress
 from aof.core.runs.authentication import kept_for, same_call, unproven
-from aof.core.runs.lease import WAITS, bad_beat, beat_after, how_released
+from aof.core.runs.lease import WAITS, bad_beat, beat_after, by_another, how_released
 from aof.core.tasks import graph
 from aof.core.validation import limits
 from aof.core.workflows.transaction import Walk
@@ -114,6 +114,7 @@ def release(records: Records, command: c.Release, now: int) -> Verdict:
     children = graph.awaited_children(records, command)
     walk.end_run(hop, status="released", **how_released(children))
     ended = walk.drafts[-1].payload
+    ended.update(by_another(command, str(hop.agent)))
     if children:
         ended[WAITS] = children
     return walk.finish(command.reason or ended["cause"], agent=hop.agent)

@@ -323,7 +323,7 @@ def reject(records: Records, command: c.Reject, now: int) -> Verdict:
     task = records.task(command.task_id)
     if not any(text.strip() for text in command.blockers):
         call = Call("reject", {"task_id": task.id, "blockers": ["…"]})
-        return InvalidInput("a rejection needs at least one blocker", "say what has to change", call)
+        return InvalidInput("a rejection needs a reason", "say what has to change", call)
     hop = _waiting(task, command.hop)
     if isinstance(hop, AofError):
         return hop

@@ -41,6 +41,7 @@ class FileWorkingCopy:
     def __init__(self, store: FilesystemStore, now: Callable[[], int]) -> None:
         self._store = store
         self._now = now
+        self.missed: list[str] = []  # tasks whose file was missing when a command restored it
         self.root = store.paths.root
 
     @cached_property
@@ -81,6 +82,17 @@ class FileWorkingCopy:
         except OSError:
             return True
         return data is None or not head.matches(data)
+
+    def places(self, task_id: str) -> tuple[str, ...]:
+        """Where files of the task lie."""
+        paths = self._store.paths
+        return tuple(paths.relative(paths.task(folder, task_id)) for folder in self._store.files.present(task_id))
+
+    def restored(self) -> tuple[str, ...]:
+        """Tasks whose file had been deleted and was written again from the log, once each."""
+        found = tuple(dict.fromkeys(self.missed))
+        self.missed.clear()
+        return found
 
     def preloaded(self, task_ids: Sequence[str]) -> Iterator[str]:
         """These tasks, one by one; their events are read beforehand, for many at once."""

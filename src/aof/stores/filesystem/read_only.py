@@ -125,6 +125,14 @@ class ReadOnlyCopy:
         with clearly("read the log"):
             return self._store.reader.tips()
 
+    def places(self, _task_id: str) -> tuple[str, ...]:
+        """What lies elsewhere is not looked for."""
+        return ()
+
+    def restored(self) -> tuple[str, ...]:
+        """Nothing is ever restored."""
+        return ()
+
     def _refused(self, *_: object, **_named: object) -> NoReturn:
         raise self._store.refusal()
 

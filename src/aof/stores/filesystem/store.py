@@ -265,6 +265,8 @@ class FilesystemStore(Parts, IndexReadModel):
         if not writable:
             raise ports.ScopeTooNarrow(ports.Scope(write=frozenset({task_id})))
         if found.edit is None:
+            if found.at is None and self.heads.get(task_id) is not None:
+                self.working_copy.missed.append(task_id)
             self.redo.task(found.folded)
             return self.load(task_id, writable=True)
         return loaded_task.Loaded(task, found.at, found.seen.get(found.at or ""), found)

@@ -48,3 +48,20 @@ def test_a_wrong_duration_is_refused_with_the_forms_that_work(aof: Aof) -> None:
     refused = aof("claim", "--agent", "ada", "--wait", "soon")
     assert refused.code == 2
     assert "--wait needs seconds or a time such as 90s, 5m or 2h, not 'soon'" in refused.err
+
+
+def test_work_in_review_is_called_a_review_everywhere(aof: Aof) -> None:
+    aof("create", "Deploy")
+    aof("complete", "001", "done", "--agent", "ada")
+    assert "  review  " in aof("inbox").out
+    assert "waiting permission" not in aof("show", "001").out
+    assert aof("inbox", "--kind", "review", "--json").data == aof("inbox", "--kind", "gate", "--json").data
+    assert aof("inbox", "--kind", "review", "--json").data["total"] == 1
+
+
+def test_the_holder_of_a_lease_that_lives_is_not_offered_to_others_for_release(aof: Aof) -> None:
+    aof("create", "Deploy")
+    aof("claim", "001", "--agent", "ada")
+    assert "release" not in aof("claim", "001", "--agent", "bob").err
+    said = aof("claim", "001").err
+    assert "only if the worker of ada is dead, end its run: aof release" in said

@@ -7,15 +7,18 @@ import json
 import os
 import pwd
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from aof.adapters.cli.spec.verbs import VERBS
 from aof.core.model.ids import is_agent_name
+from aof.core.model.times import iso
 from aof.entrypoints.bootstrap import default_actor, open_fabric
 from tests.support.command_line import Aof
 from tests.support.terminal import AOF, DEADLINE, environment
+from tests.support.waiting import eventually
 
 
 def test_a_task_goes_from_created_to_done(aof: Aof) -> None:
@@ -93,8 +96,8 @@ def test_the_log_tells_in_words_what_somebody_did_and_with_types_every_event(aof
     told = [line.partition("-001  ")[2] for line in aof("log", "001").out.splitlines()]
     assert told == [
         "tester created 'first'",
-        "ada claimed it (through tester)",
-        "ada finished it: 12 tests passing → review (through tester)",
+        "ada claimed it (called by tester)",
+        "ada finished it: 12 tests passing → review (called by tester)",
         "tester sent it back: no docs",
     ]
     every = aof("log", "001", "--types").out.splitlines()
@@ -144,7 +147,7 @@ def test_edit_changes_only_what_is_given(aof: Aof) -> None:
         (("show", "009"), "task_not_found", 3),
         (("log", "TASK-1999-01-01-001"), "task_not_found", 3),
         (("claim", "--agent", "ada"), "nothing_ready", 3),
-        (("approve", "001"), "not_ready", 1),
+        (("approve", "001"), "invalid_transition", 1),
         (("create", "x", "--priority", "urgent"), "invalid", 2),
         (("create", "   "), "invalid", 2),
         (("complete", "001", "--agent", "bert"), "not_lease_holder", 4),
@@ -454,3 +457,26 @@ def test_a_complete_that_approves_says_so_and_an_assignment_names_the_agent(aof:
     assert aof("assign", "002", "ada").out == f"{other}  reserved for ada\n"
     assert aof("assign", "002", "--nobody").out == f"{other}  reserved for nobody\n"
     assert aof("assign", "002", "--json").error["code"] == "invalid"
+
+
+def test_ready_names_what_a_claim_can_take_from_a_worker_that_has_vanished(aof: Aof) -> None:
+    aof("create", "Left behind")
+    claimed = aof("claim", "001", "--agent", "hal", "--ttl", "0.001", "--json").data
+    eventually(lambda: iso(round(time.time() * 1000)) > claimed["expiresAt"])
+    said = aof("ready").out
+    assert f"{claimed['taskId']}: the lease of hal ended just now; aof claim {claimed['taskId']} recovers it" in said
+    why = aof("ready", "--explain").out
+    assert "is held by hal, whose lease ended at" in why
+    assert "a claim of it recovers the run" in why
+    refused = aof("claim", "001", "--agent", "bob")
+    assert "is retried at" in refused.err
+    assert "end the wait: aof retry 001" in refused.err.replace(claimed["taskId"], "001")
+    assert "ended" not in aof("ready").out
+
+
+def test_who_approves_or_completes_what_is_done_is_told_so(aof: Aof) -> None:
+    task_id = aof("create", "Add it", "--json").data["taskId"]
+    aof("complete", "001", "--agent", "ada")
+    assert aof("approve", "001").out == f"{task_id}  done\n"
+    for again in (("approve", "001"), ("complete", "001", "--agent", "zed"), ("complete", "001", "--agent", "ada")):
+        assert aof(*again).out == f"{task_id}  already done\n"

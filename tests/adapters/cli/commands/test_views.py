@@ -235,8 +235,15 @@ def test_a_list_explains_what_is_stale_or_unknown_and_sync_tells_by_its_exit_cod
     moved.rename(ready.parent / "done" / moved.name)
     broken.write_text("---\nbroken: [\n---\n")
     listed = plan("list").out
-    assert "stale: its file was changed by hand" in listed
-    assert "unknown: its file cannot be read" in listed
+    assert "ready (edited)" in listed
+    assert "edited: its file was changed by hand" in listed
+    assert "ready (unreadable)" in listed
+    assert "unreadable: its file cannot be read" in listed
+    for said in (plan("inbox").out, plan("inbox", "--kind", "edit").out):
+        assert f"tasks/done/{moved.name}  the change made by hand" in said
+        assert f"tasks/ready/{broken.name}  the file of" in said
+    assert "by hand" not in plan("inbox", "--kind", "review").out
+    assert f"file        tasks/done/{moved.name}" in plan("show", moved.stem).out
     for name in (moved.stem, broken.stem):
         shown = plan("show", name)
         assert (shown.code, shown.out.count("aof doctor --fix")) == (0, 1)
@@ -246,3 +253,23 @@ def test_a_list_explains_what_is_stale_or_unknown_and_sync_tells_by_its_exit_cod
     (ready.parent / "done" / moved.name).rename(moved)
     broken.unlink()
     assert plan("sync").code == 0
+
+
+def test_doctor_says_what_became_of_a_move_and_of_a_file_that_are_refused(plan: Aof, tmp_path: Path) -> None:
+    ready = tmp_path / ".aof" / "tasks" / "ready"
+    moved, broken, _ = sorted(ready.glob("*.md"))
+    moved.rename(ready.parent / "done" / moved.name)
+    broken.write_text("---\nbroken: [\n---\n")
+    said = plan("doctor", "--fix").out
+    assert f"the log's version is in tasks/ready/{moved.name} again\n" in said
+    assert "the log's version is there again, and yours was kept beside it" in said
+    assert broken.with_name(f"{broken.name}.conflict").is_file()
+    assert moved.is_file()
+
+
+def test_a_deleted_file_that_a_command_restores_is_told_once(plan: Aof, tmp_path: Path) -> None:
+    first = min((tmp_path / ".aof" / "tasks" / "ready").glob("*.md"))
+    first.unlink()
+    assert f"the file of {first.stem} was missing and has been restored from the log" in plan("show", first.stem).err
+    assert first.is_file()
+    assert plan("show", first.stem).err == ""

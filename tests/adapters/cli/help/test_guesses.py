@@ -49,6 +49,8 @@ def test_a_task_is_begun_and_finished_by_whatever_name(aof: Aof, start: str, fin
         (("check",), 0),
         (("show", "#001"), 0),
         (("--version",), 0),
+        (("-V",), 0),
+        (("-v",), 0),
         (("list", "--s", "ready"), 2),
         (("no_such_verb",), 2),
     ],
@@ -163,3 +165,25 @@ def test_a_status_may_be_written_as_in_other_tools(aof: Aof) -> None:
     aof("create", "one")
     aof("claim", "001", "--agent", "ada")
     assert aof("list", "--status", "IN_PROGRESS", "--json").data["total"] == 1
+
+
+def test_stop_asks_which_end_of_work_is_meant(aof: Aof) -> None:
+    aof("create", "one")
+    said = aof("stop", "001")
+    assert said.code == 2
+    assert all(f"aof {verb} ID" in said.err for verb in ("pause", "release", "cancel"))
+    assert aof("show", "001", "--json").data["status"] == "ready"
+
+
+def test_who_approves_under_a_name_is_told_the_option_for_it(aof: Aof) -> None:
+    aof("create", "one")
+    said = aof("approve", "001", "--agent", "ada")
+    assert (said.code, "--actor NAME" in said.err) == (2, True)
+
+
+def test_a_rejection_says_that_it_needs_a_reason(aof: Aof) -> None:
+    aof("create", "one")
+    said = aof("reject", "001")
+    assert "a rejection needs a reason" in said.err
+    assert "--reason" in said.err
+    assert "reject ID --reason T…" in aof("reject", "--help").out

@@ -15,9 +15,25 @@ from aof.adapters.cli.terminal.screen import Screen, complain
 
 def perform(context: Context, operation: str, values: dict[str, Any]) -> Answer:
     """Ask the fabric for what the verb names."""
+    if operation in ("approve", "complete"):
+        return _finished(context, operation, values)
     result = getattr(context.fabric, operation)(**values)
     text = _TEXTS.get(operation, _moved)
     return Answer(result, lambda screen: text(screen, result))
+
+
+def _finished(context: Context, operation: str, values: dict[str, Any]) -> Answer:
+    """What was done before is told, so that nobody takes it for their own doing."""
+    before = context.fabric.store.head()
+    result = getattr(context.fabric, operation)(**values)
+
+    def text(screen: Screen) -> None:
+        if result.status == "done" and context.fabric.get(result.task_id).rev <= before:
+            screen.line(f"{result.task_id}  already {screen.paint('done', 'done')}")
+        else:
+            _TEXTS.get(operation, _moved)(screen, result)
+
+    return Answer(result, text)
 
 
 def _moved(screen: Screen, moved: Any) -> None:
@@ -54,7 +70,8 @@ def _created(screen: Screen, made: Any) -> None:
 
 
 def _edited(screen: Screen, edited: Any) -> None:
-    screen.line(f"{edited.task_id}  {', '.join(edited.updated_fields) or 'nothing changed'}")
+    fields = ", ".join(edited.updated_fields)
+    screen.line(f"{edited.task_id}  {f'changed: {fields}' if fields else 'nothing changed'}")
 
 
 def _commented(screen: Screen, said: Any) -> None:

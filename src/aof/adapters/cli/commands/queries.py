@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _READY_LIMIT = 50  # nobody chooses among more, and the answer costs the same however many there are
 
 _STATES = {
-    "stale": "its file was changed by hand; 'aof sync' imports that, and 'aof show ID' says why it cannot",
-    "unknown": "its file cannot be read; 'aof show ID' says why, and how to go on",
+    "stale": ("edited", "its file was changed by hand; 'aof sync' imports that, and 'aof show ID' says why it cannot"),
+    "unknown": ("unreadable", "its file cannot be read; 'aof show ID' says why, and how to go on"),
 }
 
 
@@ -41,7 +41,12 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
     listed = context.fabric.ready(**given)
     answer = _listed(listed, "nothing is ready")
     if not explain:
-        return answer
+
+        def text_with_ended(screen: Screen) -> None:
+            answer.text(screen)
+            _ended(context.fabric, screen)
+
+        return Answer(listed, text_with_ended)
     given.pop("limit", None)
     held = context.fabric.held_back(**given)
 
@@ -53,6 +58,17 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
             screen.table(("ID", "STATUS", "WHY NOT"), rows, colour_by=(1,), whole=True)
 
     return Answer({**listed, "notReady": held}, text)
+
+
+def _ended(fabric: Fabric, screen: Screen) -> None:
+    """Below what is ready: what can be taken from workers that have vanished."""
+    from aof.adapters.cli.terminal.screen import ago
+    from aof.app.queries.ready_queue import ended
+
+    now = fabric.now()
+    for one in ended(fabric.services.environment):
+        who, when = one.lease.agent, ago(one.end, now)
+        screen.say((f"{one.task.id}: the lease of {who} ended {when}; aof claim {one.task.id} recovers it", "dim"))
 
 
 def search(context: Context, values: dict[str, Any]) -> Answer:
@@ -70,6 +86,31 @@ def search(context: Context, values: dict[str, Any]) -> Answer:
         _more(screen, found)
 
     return Answer(found, text)
+
+
+def inbox(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof inbox`; what is called a gate elsewhere is a review for people."""
+    from contextlib import suppress
+
+    from aof.adapters.cli.commands.operation import perform
+
+    kinds = values.get("kind")
+    meant = {"kind": ["gate" if one == "review" else one for one in kinds]} if kinds else {}
+    answer = perform(context, "inbox", values | meant)
+    if kinds and "edit" not in kinds:
+        return answer
+
+    from aof.app.maintenance.service import unaccepted
+    from aof.core.errors.base import AofError
+
+    def text(screen: Screen) -> None:
+        answer.text(screen)
+        with suppress(AofError):  # as without the right to write: then nobody can tell
+            for one in unaccepted(context.fabric.services.environment):
+                screen.say((one.path, "bold"), f"  {one.reason}", cut_off=False)
+                screen.say(f"  → {one.hint}", cut_off=False)
+
+    return Answer(answer.data, text)
 
 
 def blocked(context: Context, values: dict[str, Any]) -> Answer:
@@ -97,9 +138,9 @@ def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[st
             for row in ((rows[one] for one in stems if one in rows) if stems else rows.values())
         ]
         screen.table(head, body, colour_by=(1, 2), hide=(3, 2), whole=reasons)
-        for state, meaning in _STATES.items():
+        for state, (word, meaning) in _STATES.items():
             if any(row.state == state for row in listed.tasks):
-                screen.line(screen.paint(f"{state}: {meaning}", "dim"))
+                screen.line(screen.paint(f"{word}: {meaning}", "dim"))
         _more(screen, listed)
 
     return Answer(listed, text)
@@ -113,14 +154,15 @@ def _more(screen: Screen, listed: Listed) -> None:
 
 
 def _state(row: Row) -> str:
-    """The word for where a task is: what is odd about its file, or its status; `ready` only if it can be claimed."""
-    return row.state or ("waiting" if row.waits else row.status)
+    """The word for where a task is, and what is odd about its file; `ready` only if it can be claimed."""
+    status = "waiting" if row.waits else row.status
+    return f"{status} ({_STATES[row.state][0]})" if row.state in _STATES else status
 
 
 def _why(row: Row) -> str:
     """What it waits for. Its own ID is in the line already; its holder is worth a word."""
     said = (row.reason or "").removeprefix(f"{row.id} ")
-    return f"{said}: {row.agent} has it" if row.status == "in-progress" and row.agent else said
+    return f"{said}: {row.agent} has it" if said == "is in-progress" and row.agent else said
 
 
 def _title(row: Row, *, reasons: bool) -> str:

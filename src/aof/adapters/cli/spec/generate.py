@@ -39,6 +39,7 @@ HANDLERS = {
     "graph": "views:graph",
     "handoff": "teamwork.handoffs:handoff",
     "import": "documents.interchange:import_any",
+    "inbox": "queries:inbox",
     "job": "teamwork.jobs:job",
     "list": "queries:list_tasks",
     "lock": "shared_work:lock",

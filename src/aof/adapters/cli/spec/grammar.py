@@ -164,11 +164,14 @@ class Verb:
             return f"aof {self.name} {' '.join(words)} [OPTIONS]"
         words = [f"aof {self.name}", *(["VERB"] if self.leads else [])]
         words += [argument.name if argument.required else f"[{argument.name}]" for argument in self.arguments]
-        words += [
-            f"[{option.name}{' ' + option.metavar if option.metavar else ''}]{'…' if option.kind == MANY else ''}"
-            for option in self.options
-        ]
-        return " ".join(words)
+        options = sorted(self.options, key=lambda option: not option.required)
+        return " ".join([*words, *map(_as_used, options)])
+
+
+def _as_used(option: Option) -> str:
+    """An option in a usage line: in brackets unless it is required."""
+    word = f"{option.name} {option.metavar}".rstrip()
+    return f"{word if option.required else f'[{word}]'}{'…' if option.kind == MANY else ''}"
 
 
 GLOBAL = (

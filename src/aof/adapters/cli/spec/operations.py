@@ -14,7 +14,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "inbox",
         "what needs a person, most urgent first",
-        operation="inbox",
+        "queries:inbox",
         section="see",
         order=5,
         options=(
@@ -23,7 +23,8 @@ VERBS: tuple[Verb, ...] = (
             Option("--limit", "at most this many (default 50)", metavar="N", type="int"),
             Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C"),
         ),
-        example="aof inbox --kind question --kind gate",
+        example="aof inbox --kind question --kind review",
+        help="'--kind review' is the same as '--kind gate'.",
         aliases=("attention", "todo"),
     ),
     Verb(
@@ -1019,7 +1020,7 @@ VERBS: tuple[Verb, ...] = (
             Argument("ID", "task ID or a unique part of it", target="task_id"),
         ),
         options=(
-            Option("--reason", "what is in the way; may be repeated", metavar="T", kind="many", target="blockers", required=True, also=("--blocker",)),
+            Option("--reason", "what has to change; may be repeated", metavar="T", kind="many", target="blockers", required=True, also=("--blocker",)),
             Option("--hop", "hop of the workflow", metavar="H"),
             Option("--key", "idempotency key (a repeated call gives the same answer)", metavar="K"),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int"),

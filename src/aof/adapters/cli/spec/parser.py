@@ -71,7 +71,7 @@ def parse(words: list[str]) -> Parsed:
         if word == "--":
             places += reversed(rest)
             break
-        if verb is None and word in ("--version", "-V"):
+        if verb is None and word in ("--version", "-V", "-v"):
             verb = find_verb("version")
         elif word.startswith("-") and word != "-":
             option, inline = _option(word, verb)
@@ -99,6 +99,9 @@ def _option(word: str, verb: Verb | None) -> tuple[Option, str | None]:
     if option is not None:
         return option, inline if equals else None
     where = f"'aof {verb.name}'" if verb else "aof"
+    if name == "--agent":
+        hint = "the name of who calls is --actor NAME (else $AOF_ACTOR, else your user name)"
+        raise UsageError(f"{where} has no option --agent", hint)
     if name.startswith("--"):
         raise UsageError(f"{where} has no option {name}", _suggest_option(name, known, verb))
     close = [full for full in known if full.startswith(f"-{name}")] if len(name) == len("-x") else []

@@ -19,11 +19,16 @@ def inbox(screen: Screen, page: Any) -> None:
         screen.line("nothing needs a person")
         return
     rows = [
-        (one.task_id or one.message_id or one.agent, one.kind, lasted(one.age), _verbs(one), _said(one))
+        (one.task_id or one.message_id or one.agent, _kind(one), lasted(one.age), _verbs(one), _said(one))
         for one in page.items
     ]
     screen.table(("WHAT", "NEEDS", "FOR", "NEXT", "WHY"), rows)
     _rest(screen, page, len(page.items))
+
+
+def _kind(one: Any) -> str:
+    """What it is, in the word that people use."""
+    return "review" if one.kind == "gate" else str(one.kind)
 
 
 def _verbs(one: Any) -> str:

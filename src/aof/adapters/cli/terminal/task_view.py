@@ -6,7 +6,7 @@ Must not change anything.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -23,11 +23,15 @@ _FINISHED = ("done", "cancelled")
 Fact = tuple[str, tuple[str | tuple[str, str], ...]]
 
 
+_FILES: Final = {"stale": "edited", "unknown": "unreadable"}
+
+
 def _seen_as(status: str, seen: str, attempts: int) -> str:
     """What the status means, where its name does not say so."""
     if status == "deadletter":
         return f": gave up after {attempts} {'attempt' if attempts == 1 else 'attempts'} ({seen.replace('_', ' ')})"
-    return "" if seen in (status, "queued") or status in _FINISHED else f" ({seen.replace('_', ' ')})"
+    seen = _FILES.get(seen, seen)
+    return "" if seen in (status, "queued") or status in (*_FINISHED, "review") else f" ({seen.replace('_', ' ')})"
 
 
 def portray(screen: Screen, task: dict[str, Any], fabric: Fabric) -> None:
@@ -35,7 +39,7 @@ def portray(screen: Screen, task: dict[str, Any], fabric: Fabric) -> None:
     now = fabric.now()
     screen.say((task["id"], "bold"), "  ", task["title"], cut_off=False)
     around = list(_around(task, fabric.relatives(_names(task))))
-    for name, said in (*_state(task, fabric, now), *around, *_past(task, now)):
+    for name, said in (*_state(task, fabric, now), *around, *_past(task, fabric, now)):
         if screen.compact:
             screen.say(f"{name}: " if name else "", *said, cut_off=False)
         else:
@@ -158,7 +162,7 @@ def _relative(task_id: str, relatives: dict[str, Task]) -> tuple[str | tuple[str
     return (task_id,) if other is None else (task_id, "  ", (other.status, other.status), "  ", other.title)
 
 
-def _past(task: dict[str, Any], now: int) -> Iterator[Fact]:
+def _past(task: dict[str, Any], fabric: Fabric, now: int) -> Iterator[Fact]:
     """What was, and where it lies."""
     sent_back = {
         step.get("runId")
@@ -181,7 +185,13 @@ def _past(task: dict[str, Any], now: int) -> Iterator[Fact]:
     if task["updatedAt"] != task["createdAt"]:
         yield "changed", (ago(millis(task["updatedAt"]), now),)
     if "filePath" in task:
-        yield "file", (task["filePath"],)
+        yield "file", (", ".join(found) if (found := _places(task, fabric)) else task["filePath"],)
+
+
+def _places(task: dict[str, Any], fabric: Fabric) -> tuple[str, ...]:
+    """Where its files lie that cannot be imported: a person may have moved one."""
+    files = fabric.store.working_copy
+    return files.places(task["id"]) if files is not None and "problem" in task else ()
 
 
 def _how(end: dict[str, Any]) -> str:

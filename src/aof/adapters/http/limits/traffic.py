@@ -23,16 +23,16 @@ Cause = Literal[
     "out_of_descriptors",
 ]
 WORDS: Final[dict[Cause, str]] = {
-    "failed_authentication": "failed authentications",
-    "refused_connection": "connections refused",
-    "displaced_connection": "idle connections displaced",
-    "late_headers": "connections closed before their headers were complete",
-    "late_body": "connections closed before their body was complete",
-    "stalled_reader": "connections closed because nobody read the response",
-    "invalid_request": "invalid requests",
-    "rate_limited": "requests over a token's rate",
-    "too_many_streams": "streams over a token's limit",
-    "out_of_descriptors": "connections dropped for want of file descriptors",
+    "failed_authentication": "failed authentication{s}",
+    "refused_connection": "connection{s} refused",
+    "displaced_connection": "idle connection{s} displaced",
+    "late_headers": "connection{s} closed before all headers had come",
+    "late_body": "connection{s} closed before the whole body had come",
+    "stalled_reader": "connection{s} closed because nobody read the response",
+    "invalid_request": "invalid request{s}",
+    "rate_limited": "request{s} over a token's rate",
+    "too_many_streams": "stream{s} over a token's limit",
+    "out_of_descriptors": "connection{s} dropped for want of file descriptors",
 }
 AUTHENTICATION: Final = "failed_authentication"
 _EVERY: Final = 60.0  # seconds between two reports of a kind
@@ -124,7 +124,7 @@ class Traffic:
 
 
 def _text(since: Counter[Cause], addresses: Counter[str]) -> str:
-    what = ", ".join(f"{count} {WORDS[cause]}" for cause, count in since.most_common())
+    what = ", ".join(f"{count} {WORDS[cause].format(s='s' * (count != 1))}" for cause, count in since.most_common())
     named = ", ".join(f"{address} ({count})" for address, count in addresses.most_common(_NAMED))
     more = len(addresses) - _NAMED
     return f"{what}; from {named}" + (f" and {more} more" if more > 0 else "")

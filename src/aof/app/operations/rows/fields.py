@@ -17,7 +17,7 @@ Reason = Annotated[str, param("why", Spelling(metavar="T", note="(it is recorded
 Blockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
 NeededBlockers = Annotated[
     list[str],
-    param("what is in the way", Spelling(option="--reason", metavar="T", also=("--blocker",)), says=SOME),
+    param("what has to change", Spelling(option="--reason", metavar="T", also=("--blocker",)), says=SOME),
 ]
 TASK_TEXT = Spelling(
     option="--text", metavar="T", stdin=True, also=("--brief", "--description", "--body")

@@ -109,7 +109,8 @@ def _refuse_final(event: Event) -> None:
     if event.type.startswith(_RUN):
         raise _refused(event.task_id, "it ended a run, and a run does not come back", "see where it is now", "show")
     if event.type not in _UNDOABLE:
-        raise _refused(event.task_id, f"'{event.type}' is a report, and reports stand", "see what happened", "log")
+        why = f"it was a report ('{event.type}'), and a report cannot be taken back"
+        raise _refused(event.task_id, why, "see what happened", "log")
 
 
 def _refused(task_id: str, why: str, hint: str, operation: str) -> _Refusal:

@@ -110,7 +110,7 @@ def examine(paths: Paths, files: TaskFiles, events: list[Event], task_id: str) -
         what, hint = (_MERGING, _ONE_SIDE) if merging else (problem.message, problem.hint or "correct the file")
         examined.problem = UnreadableTask(
             f"the file of {task_id} cannot be imported: {what}",
-            f"{hint.removesuffix('.')}; or let 'aof doctor --fix' put it aside",
+            f"{hint.removesuffix('.')}; or let 'aof doctor --fix' restore the log's version",
             task_id=task_id,
         )
         examined.edit = None

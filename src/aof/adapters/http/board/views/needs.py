@@ -17,7 +17,7 @@ from aof.core.errors.base import AofError
 _EACH, _MOST = 30, 500
 LABELS: Final = {
     "question": "asks",
-    "gate": "to review",
+    "gate": "review",
     "overdue": "overdue",
     "blocked": "blocked",
     "deadletter": "given up",

@@ -37,7 +37,8 @@ ROWS: tuple[Operation, ...] = (
             order=5,
             summary="what needs a person, most urgent first",
             aliases=("attention", "todo"),
-            example="aof inbox --kind question --kind gate",
+            notes="'--kind review' is the same as '--kind gate'.",
+            example="aof inbox --kind question --kind review",
         ),
     ),
 )
