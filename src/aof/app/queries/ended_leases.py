@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from aof.app.commands.context import Environment
 from aof.core.model.ids import run_place
 from aof.core.model.run import lease_end
 from aof.core.model.task import Lease, Task
@@ -13,6 +12,10 @@ from aof.core.model.times import iso
 from aof.core.model.workflow import held_leases
 from aof.core.runs import lease_clock
 from aof.core.runs.attention import Attention, AttentionQuery
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.app.commands.context import Environment
 
 
 class EndedLease(NamedTuple):
