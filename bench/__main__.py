@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from aof.bench import suite, table
+from aof.bench import report, suite
 from bench import backlog, board, others, portable, siege, tools
 
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         attack = siege.Attack.quick() if options.quick else siege.Attack()
         run.parts.append(siege.measured(folder, rounds=1 if options.quick else 3, attack=attack, say=_say))
         _say("")
-        print(table.render(run.machine, run.parts), flush=True)
+        print(report.render_table(run.machine, run.parts), flush=True)
         if options.json:
             Path(options.json).write_text(f"{json.dumps(run.as_json(), indent=2)}\n", encoding="utf-8")
         _say("removing what was written")  # which may take as long as the writing

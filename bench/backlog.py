@@ -13,11 +13,11 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from aof.bench import startup
-from aof.bench.fabric import BRIEF, TITLE
+from aof.bench import processes as bench_processes
+from aof.bench.commits import BRIEF, TITLE
+from aof.bench.report import Need, Part, TableRow, seconds_text
 from aof.bench.rounds import Figure
 from aof.bench.sizes import written
-from aof.bench.table import Need, Part, TableRow, seconds
 
 SIZES = (10, 1_000)
 _NO_SLOWER = Need(1.0, at_most=True)
@@ -36,13 +36,13 @@ def measure(folder: Path, *, rounds: int, few: bool, say: Callable[[str], object
     for tasks in SIZES[:1] if few else SIZES:
         theirs = _directory(tool, folder / f"theirs-{tasks}", tasks)
         ours = written(folder / f"ours-{tasks}", tasks)
-        here = [*startup.command(), "--data-dir", ours]
+        here = [*bench_processes.command(), "--data-dir", ours]
         times: dict[tuple[str, bool], list[float]] = {}
         for number in range(rounds):
             say(f"Backlog.md, {tasks:,} tasks, round {number + 1}/{rounds}")
             for call in ("list", "create"):
-                times.setdefault((call, True), []).append(startup.seconds([*here, *_OURS[call]]))
-                times.setdefault((call, False), []).append(startup.seconds([tool, *_THEIRS[call]], str(theirs)))
+                times.setdefault((call, True), []).append(bench_processes.seconds([*here, *_OURS[call]]))
+                times.setdefault((call, False), []).append(bench_processes.seconds([tool, *_THEIRS[call]], str(theirs)))
         for call in ("list", "create"):
             mine, other = times[call, True], times[call, False]
             rows.append(_row(f"backlog {' '.join(_THEIRS[call][:2])}, {tasks:,} tasks", other))
@@ -51,7 +51,7 @@ def measure(folder: Path, *, rounds: int, few: bool, say: Callable[[str], object
 
 
 def _row(name: str, times: list[float], ratio: Figure | None = None) -> TableRow:
-    figure, unit = seconds(Figure.of(times))
+    figure, unit = seconds_text(Figure.of(times))
     return TableRow(name, figure, unit, ratio, "Backlog.md" if ratio else "", _NO_SLOWER if ratio else None)
 
 

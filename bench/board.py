@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
 import aof
-from aof.bench import cpu
+from aof.bench import processes as bench_processes
+from aof.bench.report import Need, Part, TableRow, seconds_text
 from aof.bench.rounds import Figure
 from aof.bench.sizes import written
-from aof.bench.table import Need, Part, TableRow, seconds
 from bench.tools import Server, serving_on
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _served(servers: list[Server], amount: Amount, say: Callable[[str], object])
                 used = _cpu_per_request(server, path, amount.requests)
                 if number >= 0:
                     times[place].append(used)
-        shown, unit = seconds(Figure.of(times[1]))
+        shown, unit = seconds_text(Figure.of(times[1]))
         grown = Figure.ratio(times[1], [max(value, 1e-6) for value in times[0]])
         name = f"{path} at {amount.many:,} tasks, server's CPU"
         rows.append(TableRow(name, shown, unit, grown, f"the same at {amount.few:,}", Need(5.0, at_most=True)))
@@ -100,13 +100,13 @@ def _served(servers: list[Server], amount: Amount, say: Callable[[str], object])
 def _cpu_per_request(server: Server, path: str, requests: int) -> float:
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=_BOUND)) as connection:
         session = _session(connection, server)
-        before = cpu.used(server.pid)
+        before = bench_processes.cpu_used(server.pid)
         for _ in range(requests):
             connection.request("GET", path, headers=session | {"AOF-Part": "view"})
             answer = connection.getresponse()
             if answer.status != http.client.OK or not answer.read():
                 raise RuntimeError(f"{path} was refused: {answer.status}")
-        return (cpu.used(server.pid) - before) / requests
+        return (bench_processes.cpu_used(server.pid) - before) / requests
 
 
 def _session(connection: http.client.HTTPConnection, server: Server) -> dict[str, str]:
@@ -146,7 +146,7 @@ def _in_browser(
             late = sorted(_until_shown(fabric, task, page, amount.seconds))
     p95 = late[min(int(len(late) * 0.95), len(late) - 1)]
     spread = Figure(p95, late[len(late) // 2], late[-1])
-    shown, unit = seconds(spread)
+    shown, unit = seconds_text(spread)
     to_limit = Figure(*(value / _SHOWN_WITHIN for value in spread))
     idle, of_limit = Figure.of([share * 100]), Figure.of([share / _IDLE_SHARE])
     limit = Need(1.0, at_most=True)
@@ -177,9 +177,9 @@ def _page(server: Server, program: str) -> Iterator[Page]:
 def _idle(server: Server, length: float) -> float:
     """The share of a core that the service uses."""
     pause = threading.Event()
-    before, begin = cpu.used(server.pid), time.monotonic()
+    before, begin = bench_processes.cpu_used(server.pid), time.monotonic()
     pause.wait(length)
-    return (cpu.used(server.pid) - before) / (time.monotonic() - begin)
+    return (bench_processes.cpu_used(server.pid) - before) / (time.monotonic() - begin)
 
 
 def _until_shown(fabric: aof.Fabric, task: str, page: Page, length: float) -> list[float]:

@@ -21,11 +21,10 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 
-from aof.bench.fabric import BRIEF, COMMITS, LIFECYCLE, SUMMARY, TITLE
-from aof.bench.report import AHEAD, MANY, ONE, Measurements, of, processes_text
+from aof.bench.commits import BRIEF, COMMITS, LIFECYCLE, SUMMARY, TITLE
+from aof.bench.report import AHEAD, MANY, ONE, Measurements, Part, TableRow, of, processes_text
 from aof.bench.rounds import Figure, Operation, Subject
 from aof.bench.sizes import Parser
-from aof.bench.table import Part, TableRow
 
 _BUSY = 60  # seconds to wait for SQLite's lock
 

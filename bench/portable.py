@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import aof
-from aof.bench import cpu
-from aof.bench.fabric import claim, complete, create
+from aof.bench import processes as bench_processes
+from aof.bench.commits import claim, complete, create
+from aof.bench.report import Need, Part, TableRow, seconds_text
 from aof.bench.rounds import Figure
 from aof.bench.sizes import written
-from aof.bench.table import Need, Part, TableRow, seconds
 from bench.tools import Server, serving
 
 _FEW, _MANY = 500, 10_000
@@ -70,7 +70,7 @@ def measured(folder: Path, *, amount: Amount, say: Callable[[str], object]) -> P
 
 def _grown(name: str, amount: Amount, times: list[list[float]]) -> TableRow:
     few, many = times
-    shown, unit = seconds(Figure.of(many))
+    shown, unit = seconds_text(Figure.of(many))
     against = f"the same of {amount.few:,}"
     return TableRow(name, shown, unit, Figure.ratio(many, few), against, Need(20, at_most=True))
 
@@ -127,9 +127,9 @@ def _followed(server: Server, root: Path, amount: Amount, say: Callable[[str], o
 
 
 def _cpu_of(pid: int, work: Callable[[], object]) -> float:
-    before = cpu.used(pid)
+    before = bench_processes.cpu_used(pid)
     work()
-    return cpu.used(pid) - before
+    return bench_processes.cpu_used(pid) - before
 
 
 class _Writer:

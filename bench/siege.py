@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import aof
+from aof.bench.report import Need, Part, TableRow
 from aof.bench.rounds import Figure
-from aof.bench.table import Need, Part, TableRow
-from aof.entrypoints import serve
+from aof.service import serve
 
 _WORST = 5.0
 _PACE = 0.4  # seconds from one call of an agent to its next

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import aof
-from aof.bench import cpu
-from aof.bench.fabric import BRIEF, COMMITS, SUMMARY, TITLE
+from aof.bench import processes as bench_processes
+from aof.bench.commits import BRIEF, COMMITS, SUMMARY, TITLE
+from aof.bench.report import Need, Part, TableRow
 from aof.bench.rounds import Figure
-from aof.bench.table import Need, Part, TableRow
-from aof.entrypoints import serve
+from aof.service import serve
 from bench.mcp_client import NEWEST, SESSIONS, Client
 
 CLIENTS = 8
@@ -163,12 +163,12 @@ def _turn(lifecycles: list[Lifecycle], seconds: float, pid: int | None = None) -
         here, there = 0.0, 0.0
         try:
             together.wait()
-            here, there = _own(), cpu.used(pid) if pid else 0.0
+            here, there = _own(), bench_processes.cpu_used(pid) if pid else 0.0
         except threading.BrokenBarrierError:
             pass  # whoever failed says why
         counted = [one.result() for one in working]
     calls = sum(count for count, _ in counted) / 1000
-    there = cpu.used(pid) - there if pid else 0.0
+    there = bench_processes.cpu_used(pid) - there if pid else 0.0
     return Turn(sum(count / took for count, took in counted), (_own() - here) / calls, there / calls)
 
 

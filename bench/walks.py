@@ -27,7 +27,7 @@ from typing import Any
 import aof
 
 SOURCE = f"{Path(aof.__file__).parent}/"
-LOADING = f"{SOURCE}_support/lazy_imports.py"
+LOADING = f"{SOURCE}support/lazy_imports.py"
 PATIENCE = 60.0  # seconds until something that a walk waits for has surely failed
 _NEW_LOCALS = 2  # a function, and no module or class body
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aof.config import Settings, default_text, load_settings, with_solo
-from aof.core.errors.base import InvalidInput
+from aof.errors import InvalidInput
 
 WRITTEN = """
 project = "house"

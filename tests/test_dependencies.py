@@ -11,7 +11,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import aof
-from aof._support.extras import DISTRIBUTION
+from aof.service.extras import DISTRIBUTION
 from tests.support.repository import ROOT
 
 SOURCE = Path(aof.__file__).parent

@@ -7,7 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import aof
-from aof.app.fabric import Fabric
+from aof.api.fabric import Fabric
 
 SOURCE = Path(aof.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))

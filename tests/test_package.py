@@ -7,7 +7,7 @@ import tomllib
 from importlib.metadata import metadata, version
 
 import aof
-from aof._support.extras import DISTRIBUTION
+from aof.service.extras import DISTRIBUTION
 from tests.support.repository import ROOT
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").rglob("*.md")]

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof import errors
-    from aof.app.fabric import Fabric
-    from aof.app.messages.message_line import message_line
-    from aof.app.runs.claimed_run import ClaimedRun
-    from aof.core.errors.base import AofError
-    from aof.core.model.kinds import BlockedKind, Outcome, Priority, Status, Visibility
-    from aof.core.model.task import Task
-    from aof.entrypoints.bootstrap import init_data_dir as init
-    from aof.entrypoints.bootstrap import open_fabric as open  # noqa: A004 - reads well as aof.open()
+    from aof.api.fabric import Fabric
+    from aof.errors import AofError
+    from aof.kernel.model import BlockedKind, Outcome, Priority, Status, Visibility
+    from aof.messages.message_line import message_line
+    from aof.runs.claimed_run import ClaimedRun
+    from aof.service.bootstrap import init_data_dir as init
+    from aof.service.bootstrap import open_fabric as open  # noqa: A004 - reads well as aof.open()
+    from aof.tasks.model import Task
 
 __version__ = "0.1.0"
 __all__ = [
@@ -37,19 +37,19 @@ __all__ = [
 ]
 
 _PLACES: dict[str, tuple[str, str | None]] = {
-    "AofError": ("aof.core.errors.base", "AofError"),
-    "BlockedKind": ("aof.core.model.kinds", "BlockedKind"),
-    "ClaimedRun": ("aof.app.runs.claimed_run", "ClaimedRun"),
-    "Fabric": ("aof.app.fabric", "Fabric"),
-    "Outcome": ("aof.core.model.kinds", "Outcome"),
-    "Priority": ("aof.core.model.kinds", "Priority"),
-    "Status": ("aof.core.model.kinds", "Status"),
-    "Task": ("aof.core.model.task", "Task"),
-    "Visibility": ("aof.core.model.kinds", "Visibility"),
+    "AofError": ("aof.errors", "AofError"),
+    "BlockedKind": ("aof.kernel.model", "BlockedKind"),
+    "ClaimedRun": ("aof.runs.claimed_run", "ClaimedRun"),
+    "Fabric": ("aof.api.fabric", "Fabric"),
+    "Outcome": ("aof.kernel.model", "Outcome"),
+    "Priority": ("aof.kernel.model", "Priority"),
+    "Status": ("aof.kernel.model", "Status"),
+    "Task": ("aof.tasks.model", "Task"),
+    "Visibility": ("aof.kernel.model", "Visibility"),
     "errors": ("aof.errors", None),
-    "init": ("aof.entrypoints.bootstrap", "init_data_dir"),
-    "message_line": ("aof.app.messages.message_line", "message_line"),
-    "open": ("aof.entrypoints.bootstrap", "open_fabric"),
+    "init": ("aof.service.bootstrap", "init_data_dir"),
+    "message_line": ("aof.messages.message_line", "message_line"),
+    "open": ("aof.service.bootstrap", "open_fabric"),
 }
 
 

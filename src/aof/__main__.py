@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 
-from aof._support import lazy_imports
+from aof.support import lazy_imports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def main() -> NoReturn:
     """
     gc.set_threshold(_GARBAGE)
     lazy_imports.install()
-    from aof.adapters.cli.main import main as run  # noqa: PLC0415 - after the hook
+    from aof.surfaces.cli.main import main as run  # noqa: PLC0415 - after the hook
 
     code = run()
     sys.stdout.flush()

@@ -6,10 +6,9 @@ import json
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from aof.core.errors.storage import SettingsUnusable
-from aof.core.model.ids import is_agent_name
-from aof.core.model.policy import Policy, SchedulingPolicy, WorklogPolicy
-from aof.stores.filesystem.io.read import read
+from aof.errors import SettingsUnusable
+from aof.kernel.model import Policy, SchedulingPolicy, WorklogPolicy, is_agent_name
+from aof.store.files.disk import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

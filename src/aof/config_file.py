@@ -8,7 +8,7 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from aof.config import SCHEMA_VERSION, Section
-from aof.core.errors.storage import SettingsUnusable, UnsupportedVersion
+from aof.errors import SettingsUnusable, UnsupportedVersion
 
 _Section = TypeVar("_Section", bound=Section)
 

@@ -16,15 +16,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from aof.app.fabric import Fabric
-from aof.core.model.org_chart import OrgChart
-from aof.core.model.policy import Policy
-from aof.core.model.times import iso, millis
-from aof.core.runs.lease_clock import Boot
-from aof.ports.clock import Clock
-from aof.stores.memory.org import FixedChart
-from aof.stores.memory.store import MemoryStore
-from aof.stores.memory.workflows import FixedWorkflows
+from aof.api.fabric import Fabric
+from aof.kernel.model import Policy, iso, millis
+from aof.org.model import OrgChart
+from aof.runs.evolve import Boot
+from aof.store.memory import FixedChart, FixedWorkflows, MemoryStore
+from aof.store.port import Clock
 
 __all__ = ["FakeClock", "memory_fabric"]
 

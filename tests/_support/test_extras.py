@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aof._support.extras import install_hint
+from aof.service.extras import install_hint
 
 PIP = "{python} -m pip install "
 FOLDER = '{"url": "file:///srv/a%20b", "dir_info": {}}'

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import aof
-from aof._support import git
+from aof.support import git
 from tests.support.terminal import aof as command
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
@@ -348,7 +348,7 @@ def test_git_is_started_in_one_place() -> None:
             text.split(" ")[0].rpartition("/")[2] in ("git", "git.exe") for text in texts
         ):
             found.add(path.relative_to(SOURCE).as_posix())
-    assert found == {"_support/git.py"}
+    assert found == {"support/git.py"}
 
 
 def test_settings_are_added_once_and_stay_as_somebody_has_changed_them(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ print(sum(type(one) is lazy_imports.LazyModule for one in list(sys.modules.value
     assert _told(program, tmp_path) == ["late", "later", "0"]
 
 
-@pytest.mark.parametrize("name", ["aof", "aof.core.model.task", "aof.adapters.cli.main"])
+@pytest.mark.parametrize("name", ["aof", "aof.tasks.model", "aof.surfaces.cli.main"])
 def test_a_program_that_imports_aof_gets_ordinary_imports(name: str) -> None:
     program = f"import sys, {name}; print(any('lazy' in repr(one) for one in sys.meta_path))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

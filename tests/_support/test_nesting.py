@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aof
-from aof._support import nesting
-from aof.core.errors.base import AofError
-from aof.entrypoints import serve
+from aof.errors import AofError
+from aof.service import serve
+from aof.support import nesting
 from tests.support.terminal import aof as command
 from tests.surfaces.doors import http_server
 
@@ -34,8 +34,8 @@ _PYTHON = "recursion"
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_bound_is_the_same_for_every_shape(shape: str) -> None:
     room = 2 if shape.startswith("both") else 0
-    nesting.refuse_nesting(SHAPES[shape](nesting.MOST - room))
-    for depth in (nesting.MOST + 1, DEEP):
+    nesting.refuse_nesting(SHAPES[shape](nesting.MOST_NESTED - room))
+    for depth in (nesting.MOST_NESTED + 1, DEEP):
         with pytest.raises(nesting.NestedTooDeeply, match="nested too deeply"):
             nesting.refuse_nesting(SHAPES[shape](depth))
         with pytest.raises(nesting.NestedTooDeeply):
@@ -70,11 +70,11 @@ def test_what_is_refused_is_what_is_deeper_than_the_bound(value: Any, more: int)
     for _ in range(more):
         value = [value, []]
     text = msgspec.json.encode(value)
-    if _depth(value) > nesting.MOST:
+    if _depth(value) > nesting.MOST_NESTED:
         with pytest.raises(nesting.NestedTooDeeply):
-            nesting.decode(text, object)
+            nesting.decode_json(text, object)
     else:
-        assert nesting.decode(text, object) == value
+        assert nesting.decode_json(text, object) == value
 
 
 @pytest.fixture

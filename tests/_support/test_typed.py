@@ -14,7 +14,7 @@ _PLAIN = ("str", "int", "dict[str, Any]", "list[str]")
 _CHILD = """
 import sys, threading, types
 import msgspec
-from aof._support.typed import prepare_type
+from aof.support.typed import prepare_type
 
 sys.setswitchinterval(1e-6)
 SOURCE = "from __future__ import annotations\\nimport msgspec\\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from aof.bench import rounds
+from aof.bench.report import Need, Part, TableRow, render_table
 from aof.bench.rounds import Figure, RoundEntry, Subject
-from aof.bench.table import Need, Part, TableRow, render
 from bench.__main__ import main
 
 
@@ -116,4 +116,4 @@ def test_the_last_line_counts_what_is_met() -> None:
     rows = [
         TableRow(name, ratio=Figure(value, value, value), need=Need(1)) for name, value in (("slow", 0.5), ("fast", 2))
     ]
-    assert render({}, [Part("Some", tuple(rows))]).endswith("1 of 2 requirements met; missed: slow")
+    assert render_table({}, [Part("Some", tuple(rows))]).endswith("1 of 2 requirements met; missed: slow")

@@ -12,9 +12,9 @@ from bench.walks import WALKS, main
 @pytest.mark.parametrize(
     ("name", "passed"),
     [
-        ("claim", "core/runs/lease.py"),
-        pytest.param("complete", "core/workflows/outcomes.py", marks=pytest.mark.full),
-        pytest.param("recover", "adapters/runners/orphans.py", marks=pytest.mark.full),
+        ("claim", "runs/leases.py"),
+        pytest.param("complete", "workflows/outcomes.py", marks=pytest.mark.full),
+        pytest.param("recover", "service/runners/attempts.py", marks=pytest.mark.full),
     ],
 )
 def test_a_walk_enters_the_rule_that_decides_it(tmp_path: Path, name: str, passed: str) -> None:

@@ -9,13 +9,12 @@ from typing import Protocol
 
 import pytest
 
-from aof.adapters.system import SystemClock
-from aof.app.fabric import Fabric
-from aof.core.model.policy import Policy
-from aof.ports.clock import Clock
-from aof.ports.store import Store
-from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.memory.store import MemoryStore
+from aof.api.fabric import Fabric
+from aof.kernel.model import Policy
+from aof.service.clock import SystemClock
+from aof.store.files.store import FilesystemStore
+from aof.store.memory import MemoryStore
+from aof.store.port import Clock, Store
 from aof.testing import FakeClock
 
 

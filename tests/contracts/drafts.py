@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.core.model.events import Draft, Event
-from aof.core.model.task import Task
-from aof.ports.store import Scope, Store
+from aof.kernel.model import Draft, Event
+from aof.store.port import Scope, Store
+from aof.tasks.model import Task
 from aof.testing import FakeClock
 
 NO_SUCH = "TASK-2026-03-02-999"

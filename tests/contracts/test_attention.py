@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.app.supervision.results import InboxPage
-from aof.core.errors.base import InvalidInput
-from aof.core.model.org_chart import HUMAN, Agent, OrgChart
-from aof.core.model.policy import Policy
-from aof.ports.store import Store
-from aof.stores.memory.org import FixedChart
-from aof.stores.memory.workflows import FixedWorkflows
+from aof.api.fabric import Fabric
+from aof.errors import InvalidInput
+from aof.kernel.model import Policy
+from aof.org.model import HUMAN, Agent, OrgChart
+from aof.store.memory import FixedChart, FixedWorkflows
+from aof.store.port import Store
+from aof.supervision.operations import InboxPage
 from aof.testing import FakeClock
 from tests.support.room import in_status
 from tests.support.workflows import hop, template

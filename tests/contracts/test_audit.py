@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.handoffs.audit import AuditRecord
-from aof.ports.audit import AuditQuery
-from aof.ports.store import Store
+from aof.api.fabric import Fabric
+from aof.handoffs.audit import AuditRecord
+from aof.store.directory import AuditQuery
+from aof.store.port import Store
 from tests.support.audits import note
 
 NOW = 1_772_442_000_000

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError, InvalidInput
-from aof.core.errors.tasks import AmbiguousId, TaskNotFound
-from aof.ports.store import Store
+from aof.api.fabric import Fabric
+from aof.errors import AmbiguousId, AofError, InvalidInput, TaskNotFound
+from aof.store.port import Store
 
 
 def _three(fabric: Fabric) -> list[str]:

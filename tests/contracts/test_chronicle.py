@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import InvalidInput
-from aof.core.errors.tasks import TaskNotFound
-from aof.core.model.org_chart import Agent, OrgChart
-from aof.core.model.policy import Policy
-from aof.ports.store import Store
-from aof.stores.memory.org import FixedChart
+from aof.api.fabric import Fabric
+from aof.errors import InvalidInput, TaskNotFound
+from aof.kernel.model import Policy
+from aof.org.model import Agent, OrgChart
+from aof.store.memory import FixedChart
+from aof.store.port import Store
 from aof.testing import FakeClock
 from tests.support.room import in_status
 

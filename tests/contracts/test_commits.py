@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aof.core.model.ids import is_task_id
-from aof.ports.store import Scope, ScopeTooNarrow, Store
+from aof.kernel.model import is_task_id
+from aof.store.port import Scope, ScopeTooNarrow, Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import NO_SUCH, commit, created, loaded, moved, reading, writing
 

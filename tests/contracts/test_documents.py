@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aof.core.model.events import Draft
-from aof.ports.store import Scope, Store
+from aof.kernel.model import Draft
+from aof.store.port import Scope, Store
 from tests.support.documents import PATH, Notes, say, text
 
 

@@ -8,10 +8,10 @@ from contextlib import closing
 
 import pytest
 
-from aof.adapters.system import SystemClock
-from aof.app.fabric import Fabric
-from aof.core.model.policy import Policy
+from aof.api.fabric import Fabric
 from aof.errors import AlreadyClaimed, AofError, NothingReady, NotReady
+from aof.kernel.model import Policy
+from aof.service.clock import SystemClock
 from aof.testing import FakeClock
 from tests.contracts.conftest import MakeStore
 

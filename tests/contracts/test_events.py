@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from aof.adapters.system import SystemClock
-from aof.app.fabric import Fabric
-from aof.core.errors.tasks import AmbiguousId, TaskNotFound
-from aof.core.model.policy import Policy
-from aof.ports.store import Store
+from aof.api.fabric import Fabric
+from aof.errors import AmbiguousId, TaskNotFound
+from aof.kernel.model import Policy
+from aof.service.clock import SystemClock
+from aof.store.port import Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import commit, created
 

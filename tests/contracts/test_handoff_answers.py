@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from aof.adapters.system import SystemClock
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
-from aof.core.model.handoffs.record import Handoff
-from aof.ports.notifier import Notification
-from aof.ports.store import Store
-from aof.stores.memory.store import MemoryStore
+from aof.api.fabric import Fabric
+from aof.errors import AofError
+from aof.handoffs.model import Handoff
+from aof.kernel.ports import Notification
+from aof.service.clock import SystemClock
+from aof.store.memory import MemoryStore
+from aof.store.port import Store
 from aof.testing import FakeClock
 from tests.support.handoffs import CHART, audited, charted, held, refuses, shown, start, told
 from tests.support.messages import request

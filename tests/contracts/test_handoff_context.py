@@ -8,13 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
-from aof.core.model.handoffs.history import MESSAGE_KINDS
-from aof.core.model.handoffs.record import Handoff
-from aof.core.model.lifecycle import PRIORITIES
-from aof.ports.store import Store
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.errors import AofError
+from aof.handoffs.model import MESSAGE_KINDS, Handoff
+from aof.kernel.model import PRIORITIES
+from aof.store.files.store import FilesystemStore
+from aof.store.port import Store
 from aof.testing import FakeClock
 from tests.support.handoffs import charted, held, refuses, start
 from tests.support.requirements import requirement

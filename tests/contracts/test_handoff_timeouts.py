@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from aof.adapters.system import SystemClock
-from aof.app.fabric import Fabric
-from aof.core.handoffs.lifecycle.timeouts import Deliver, FailHandoff, Remind, TimeOutHandoff
-from aof.core.model.handoffs.record import Handoff
-from aof.ports.store import Store
+from aof.api.fabric import Fabric
+from aof.handoffs.answers import Deliver, FailHandoff, Remind, TimeOutHandoff
+from aof.handoffs.model import Handoff
+from aof.service.clock import SystemClock
+from aof.store.port import Store
 from aof.testing import FakeClock
 from tests.support.handoffs import audited, charted, held, shown, start, told
 from tests.support.requirements import requirement

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.model.policy import Policy
-from aof.core.model.times import iso
-from aof.ports.store import Store
-from aof.stores.memory.workflows import FixedWorkflows
+from aof.api.fabric import Fabric
+from aof.kernel.model import Policy, iso
+from aof.store.memory import FixedWorkflows
+from aof.store.port import Store
 from aof.testing import FakeClock
 from tests.support.handoffs import audited, charted, held, refuses, shown, start, told
 from tests.support.requirements import requirement

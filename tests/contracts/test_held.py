@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.org import AtCapacity
-from aof.core.model.org_chart import Agent, OrgChart
-from aof.core.model.policy import Policy
-from aof.ports.store import Scope, Store
-from aof.stores.memory.org import FixedChart
-from aof.stores.memory.workflows import FixedWorkflows
+from aof.api.fabric import Fabric
+from aof.errors import AtCapacity
+from aof.kernel.model import Policy
+from aof.org.model import Agent, OrgChart
+from aof.store.memory import FixedChart, FixedWorkflows
+from aof.store.port import Scope, Store
 from aof.testing import FakeClock
 from tests.support.workflows import hop, template
 

@@ -6,19 +6,17 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.app.operations.results import Claimed, Sent
-from aof.core.model.ids import run_place
-from aof.core.model.org_chart import Agent, OrgChart
-from aof.core.model.policy import Policy
-from aof.core.model.run import RunResult
-from aof.core.model.workflow import HopState, Workflow, workflow_of
-from aof.ports.store import Scope, Store
-from aof.stores.base.fold import fold
-from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.memory.org import FixedChart
-from aof.stores.memory.workflows import FixedWorkflows
+from aof.api.fabric import Fabric
+from aof.kernel.model import Policy, run_place
+from aof.kernel.results import Claimed, Sent
+from aof.org.model import Agent, OrgChart
+from aof.runs.model import RunResult
+from aof.store.files.store import FilesystemStore
+from aof.store.fold import fold
+from aof.store.memory import FixedChart, FixedWorkflows
+from aof.store.port import Scope, Store
 from aof.testing import FakeClock
+from aof.workflows.model import HopState, Workflow, workflow_of
 from tests.support.messages import report, request, update
 from tests.support.workflows import DIAMOND, REVIEW, hop, template
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from aof.core.errors.base import AofError
-from aof.core.errors.storage import LockTimeout
-from aof.ports.store import Scope, Store
+from aof.errors import AofError, LockTimeout
+from aof.store.port import Scope, Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import NO_SUCH, created, writing
 

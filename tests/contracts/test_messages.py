@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.model.events import Draft
-from aof.core.model.run import RunResult
-from aof.ports.store import Scope, ScopeTooNarrow, Store
+from aof.api.fabric import Fabric
+from aof.kernel.model import Draft
+from aof.runs.model import RunResult
+from aof.store.port import Scope, ScopeTooNarrow, Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import reading
 from tests.support.messages import accepted, rejected, report, request, update

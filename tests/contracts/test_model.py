@@ -16,16 +16,14 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from aof._support.hashing import hexdigest
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
-from aof.core.model.events import Event
-from aof.core.model.ids import run_id
-from aof.core.model.policy import Policy
-from aof.core.model.task import Task
-from aof.ports.store import Scope
-from aof.stores.base.fold import fold
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.errors import AofError
+from aof.kernel.model import Event, Policy, run_id
+from aof.store.files.store import FilesystemStore
+from aof.store.fold import fold
+from aof.store.port import Scope
+from aof.support.hashing import hexdigest
+from aof.tasks.model import Task
 from aof.testing import FakeClock, memory_fabric
 from tests.support.histories import AGENTS, OPERATIONS, SLOTS, Player
 from tests.support.indexes import open_fabric
@@ -44,9 +42,9 @@ TAG = "5f0c93ab"
 @pytest.fixture(autouse=True)
 def _no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The secrets and tags of runs are all that is drawn; here they are the same on both stores."""
-    monkeypatch.setattr("aof.app.commands.unit_of_work.draw_tag", lambda: TAG)
+    monkeypatch.setattr("aof.kernel.unit_of_work.draw_tag", lambda: TAG)
     random = "0" * 64
-    monkeypatch.setattr("aof.app.commands.identity.draw", lambda: (random, hexdigest(random.encode())))
+    monkeypatch.setattr("aof.kernel.identity.draw", lambda: (random, hexdigest(random.encode())))
 
 
 class TwoStores(RuleBasedStateMachine):

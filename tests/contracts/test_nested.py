@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.tasks import CancelRequested, DependencyCycle
-from aof.core.model.policy import Policy
-from aof.ports.store import Scope, Store
+from aof.api.fabric import Fabric
+from aof.errors import CancelRequested, DependencyCycle
+from aof.kernel.model import Policy
+from aof.store.port import Scope, Store
 from aof.testing import FakeClock
 from tests.support.counted import CountingStore
 

@@ -6,17 +6,24 @@ import threading
 
 import pytest
 
-from aof.adapters.system import SystemClock
-from aof.app.fabric import Fabric
-from aof.app.runs.brief import brief
-from aof.core.errors.base import InvalidInput, PayloadTooLarge
-from aof.core.errors.runs import AlreadyAnswered, NoQuestion, NotLeaseHolder, QuestionRequired, SelfAnswer, StaleLease
-from aof.core.errors.tasks import InvalidTransition
-from aof.core.model.org_chart import Agent, OrgChart
-from aof.core.model.policy import Policy
-from aof.ports.store import Store
-from aof.stores.memory.org import FixedChart
-from aof.stores.memory.workflows import FixedWorkflows
+from aof.api.fabric import Fabric
+from aof.errors import (
+    AlreadyAnswered,
+    InvalidInput,
+    InvalidTransition,
+    NoQuestion,
+    NotLeaseHolder,
+    PayloadTooLarge,
+    QuestionRequired,
+    SelfAnswer,
+    StaleLease,
+)
+from aof.kernel.model import Policy
+from aof.org.model import Agent, OrgChart
+from aof.runs.brief import brief
+from aof.service.clock import SystemClock
+from aof.store.memory import FixedChart, FixedWorkflows
+from aof.store.port import Store
 from aof.testing import FakeClock
 from tests.support.waiting import eventually
 from tests.support.workflows import hop, template

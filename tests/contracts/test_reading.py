@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aof.app.fabric import Fabric
-from aof.core.errors.tasks import NothingReady
-from aof.ports.lists import Query
-from aof.ports.store import Store
+from aof.api.fabric import Fabric
+from aof.errors import NothingReady
+from aof.store.lists import Query
+from aof.store.port import Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import commit, created, moved
 

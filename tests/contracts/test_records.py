@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from aof.app.fabric import Fabric
-from aof.core.model.run import Heartbeat, RunResult
-from aof.ports.store import Scope, Store
+from aof.api.fabric import Fabric
+from aof.runs.model import Heartbeat, RunResult
+from aof.store.port import Scope, Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import commit, created, reading, writing
 from tests.support.requirements import requirement

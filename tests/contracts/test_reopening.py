@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.tasks import CancelRequested, TaskNotFound
-from aof.ports.store import Store
+from aof.api.fabric import Fabric
+from aof.errors import CancelRequested, TaskNotFound
+from aof.store.port import Store
 
 
 def _done(fabric: Fabric, title: str = "Finish it") -> str:

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.tasks import KeyConflict
-from aof.core.model.policy import Policy
-from aof.ports.store import Store
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.errors import KeyConflict
+from aof.kernel.model import Policy
+from aof.store.files.store import FilesystemStore
+from aof.store.port import Store
 from aof.testing import FakeClock
 
 Call = Callable[[Fabric, str], Any]

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.app.operations.catalogue import OPERATIONS
-from aof.core.errors.base import InvalidInput
-from aof.core.errors.tasks import RevisionConflict
-from aof.ports.store import Store
+from aof.api.catalogue import OPERATIONS
+from aof.api.fabric import Fabric
+from aof.errors import InvalidInput, RevisionConflict
+from aof.store.port import Store
 
 Call = Callable[[Fabric, str, int], Any]
 # Signs of life and checks that record nothing about the task itself.

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import InvalidInput
-from aof.ports.lists import Query
+from aof.api.fabric import Fabric
+from aof.errors import InvalidInput
+from aof.store.lists import Query
 
 
 @pytest.fixture

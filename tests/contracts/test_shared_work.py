@@ -6,15 +6,12 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import InvalidInput
-from aof.core.errors.guards import ContextConflict, FileLocked, LockRequired, OutOfScope
-from aof.core.errors.org import NotAllowed
-from aof.core.errors.runs import StaleLease
-from aof.core.model.handoffs.context import ARTIFACT_STATUSES, ARTIFACT_TYPES
-from aof.core.model.policy import Policy
-from aof.ports.store import Scope, Store
-from aof.stores.memory.org import FixedChart
+from aof.api.fabric import Fabric
+from aof.errors import ContextConflict, FileLocked, InvalidInput, LockRequired, NotAllowed, OutOfScope, StaleLease
+from aof.handoffs.context import ARTIFACT_STATUSES, ARTIFACT_TYPES
+from aof.kernel.model import Policy
+from aof.store.memory import FixedChart
+from aof.store.port import Scope, Store
 from aof.testing import FakeClock
 from tests.support.messages import accepted, request
 from tests.support.requirements import requirement

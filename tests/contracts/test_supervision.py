@@ -10,15 +10,14 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from aof.app.fabric import Fabric
-from aof.app.operations.catalogue import BY_NAME
-from aof.app.supervision.results import Moves
-from aof.core.errors.base import AofError, InvalidInput
-from aof.core.model.lifecycle import STATUSES
-from aof.core.model.org_chart import Agent, OrgChart
-from aof.core.model.policy import Policy
-from aof.ports.store import Store
-from aof.stores.memory.org import FixedChart
+from aof.api.catalogue import BY_NAME
+from aof.api.fabric import Fabric
+from aof.errors import AofError, InvalidInput
+from aof.kernel.model import STATUSES, Policy
+from aof.org.model import Agent, OrgChart
+from aof.store.memory import FixedChart
+from aof.store.port import Store
+from aof.supervision.operations import Moves
 from aof.testing import FakeClock
 from tests.support.room import in_status
 

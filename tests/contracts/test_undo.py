@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import InvalidInput, NotFound
-from aof.core.errors.tasks import NotUndoable, RevisionConflict
-from aof.ports.store import Store
+from aof.api.fabric import Fabric
+from aof.errors import InvalidInput, NotFound, NotUndoable, RevisionConflict
+from aof.store.port import Store
 from aof.testing import memory_fabric
 
 Act = Callable[[Fabric, str], Any]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
-from aof.core.model.policy import Policy
-from aof.core.model.workflow import workflow_of
-from aof.ports.store import Store
-from aof.stores.base.fold import fold
-from aof.stores.memory.workflows import FixedWorkflows
+from aof.api.fabric import Fabric
+from aof.errors import AofError
+from aof.kernel.model import Policy
+from aof.store.fold import fold
+from aof.store.memory import FixedWorkflows
+from aof.store.port import Store
 from aof.testing import FakeClock
+from aof.workflows.model import workflow_of
 from tests.support.workflows import DIAMOND, REVIEW
 
 

@@ -29,7 +29,7 @@ SAMPLES: Final = {
 }
 _CALL: Final = (
     "import sys\ntry:\n    from aof.__main__ import main\nexcept ImportError:\n"
-    "    from aof.adapters.cli.main import main\nsys.exit(main())"
+    "    from aof.surfaces.cli.main import main\nsys.exit(main())"
 )
 _WORK: Final = (
     ("create", "In review", "--brief", "Look at it.", "--tag", "api"),

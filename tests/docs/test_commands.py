@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.system import SystemClock
-from aof.core.model.times import iso
+from aof.kernel.model import iso
+from aof.service.clock import SystemClock
 from tests.support.pages import KINDS, TYPED, Reader, blocks, commands
 from tests.support.repository import ROOT
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.documents import markdown
-from aof.documents.escaping import contained, original, plain
+from aof.documents import markdown as documents_markdown
+from aof.documents.markdown import contained, original, plain_text
 
 _QUICK = r"\d\d:\d\d — |\*\*Ack:\*\*"
 _STRUCTURE = (
@@ -34,18 +34,18 @@ _HOSTILE = st.lists(_PARTS, max_size=25).map("".join)
 
 @given(_HOSTILE)
 def test_the_original_comes_back_whatever_it_holds(text: str) -> None:
-    assert original(contained(text, _QUICK), _QUICK) == plain(text)
+    assert original(contained(text, _QUICK), _QUICK) == plain_text(text)
 
 
 @given(_HOSTILE)
 def test_no_line_of_it_is_structure_and_what_follows_stays_what_it_is(text: str) -> None:
     whole = f"before\n\n{contained(text, _QUICK)}\n\n### After: heading\n"
-    lines = markdown.scan(whole)
+    lines = documents_markdown.scan(whole)
     assert lines[-1].kind == "text"
-    assert not list(markdown.unclosed(lines))
-    assert not list(markdown.conflict_marks(line for line in lines if line.kind == "text"))
+    assert not list(documents_markdown.unclosed(lines))
+    assert not list(documents_markdown.conflict_marks(line for line in lines if line.kind == "text"))
     inner = [line for line in lines[2:-2] if line.kind != "code"]
-    assert all(line.kind == "text" and markdown.heading(line.text) is None for line in inner)
+    assert all(line.kind == "text" and documents_markdown.heading(line.text) is None for line in inner)
     assert not any(line.text.startswith(("14:32 — ", "**Ack:**", "<div")) for line in inner)
     assert not any(line.text.removeprefix("  ").rstrip() in ("---", "===", "* * *") for line in inner)
 

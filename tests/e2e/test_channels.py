@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
-from aof.entrypoints.trust import trust_data_dir
+from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.service.upkeep import trust_data_dir
 from tests.support.receiver import Receiver, receiver
 from tests.support.served import aof
 from tests.support.service import Up

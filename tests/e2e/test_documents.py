@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aof.entrypoints.bootstrap import open_fabric
+from aof.service.bootstrap import open_fabric
 from tests.support.service import Up, directory
 from tests.support.waiting import eventually
 

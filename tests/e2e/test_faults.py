@@ -15,24 +15,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from aof.adapters.runners.process import ProcessRunner
-from aof.app.commands.dispatcher import Dispatcher
-from aof.app.fabric import Fabric
-from aof.app.scheduler import run_ends, task_steps, tick
-from aof.app.scheduler.host import Hosting
-from aof.app.scheduler.run_ends import RunEnds
-from aof.app.scheduler.task_steps import TaskSteps
-from aof.app.scheduler.tick import Tick
-from aof.core.errors.base import AofError
-from aof.core.errors.storage import LockTimeout
-from aof.core.messages.message import Message
-from aof.core.scheduling.plan import plan
-from aof.core.scheduling.view import Action, Plan, Snapshot
-from aof.entrypoints import daemon
-from aof.entrypoints.bootstrap import open_fabric
-from aof.entrypoints.daemon import Service
-from aof.ports.runner import Ended
-from aof.protocol.messages import PAYLOADS
+from aof.api.fabric import Fabric
+from aof.errors import AofError, LockTimeout
+from aof.kernel.dispatcher import Dispatcher
+from aof.kernel.ports import Ended
+from aof.messages.protocol import PAYLOADS
+from aof.messages.rules import Message
+from aof.scheduler import host, tick
+from aof.scheduler import steps as scheduler_steps
+from aof.scheduler.host import Hosting, RunEnds
+from aof.scheduler.model import Action, Plan, Snapshot
+from aof.scheduler.rules import plan
+from aof.scheduler.steps import TaskSteps
+from aof.scheduler.tick import Tick
+from aof.service import up
+from aof.service.bootstrap import open_fabric
+from aof.service.runners.process import ProcessRunner
+from aof.service.up import Service
 from tests.support.messages import accepted, rejected, report, request, update
 from tests.support.service import directory, scripted
 
@@ -78,10 +77,10 @@ class Bench:
             assert "\x1b" not in reason
 
 
-@pytest.mark.parametrize("name", sorted(task_steps._CARRIERS))
+@pytest.mark.parametrize("name", sorted(scheduler_steps._CARRIERS))
 def test_an_action_that_raises_holds_up_nobody_else(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path)
-    carrier, planned = task_steps._CARRIERS[name], Tick.planned
+    carrier, planned = scheduler_steps._CARRIERS[name], Tick.planned
 
     def broken(self: TaskSteps, action: Action, task: Any) -> str | None:
         return bench.breaks() if task.id == bench.victim else carrier(self, action, task)
@@ -93,18 +92,18 @@ def test_an_action_that_raises_holds_up_nobody_else(name: str, tmp_path: Path, m
         one = (Action(action=name, task_id=bench.victim, reason="injected"),) if bench.victim in known else ()
         return msgspec.structs.replace(found, actions=(*one, *others))
 
-    monkeypatch.setitem(task_steps._CARRIERS, name, broken)
+    monkeypatch.setitem(scheduler_steps._CARRIERS, name, broken)
     monkeypatch.setattr(Tick, "planned", forced)
     bench.check(bench.run())
 
 
-@pytest.mark.parametrize("name", [*sorted(run_ends._MEANINGS), None], ids=str)
+@pytest.mark.parametrize("name", [*sorted(host._MEANINGS), None], ids=str)
 def test_an_end_that_raises_holds_up_nobody_else(
     name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(tmp_path)
     ended = Hosting.ended
-    meaning: Callable[[RunEnds, Ended], None] = run_ends._MEANINGS.get(name or "", RunEnds._over)
+    meaning: Callable[[RunEnds, Ended], None] = host._MEANINGS.get(name or "", RunEnds._over)
 
     def broken(self: RunEnds, end: Ended) -> None:
         if end.work.task_id == bench.victim:
@@ -117,7 +116,7 @@ def test_an_end_that_raises_holds_up_nobody_else(
     if name is None:
         monkeypatch.setattr(RunEnds, "_over", broken)
     else:
-        monkeypatch.setitem(run_ends._MEANINGS, name, broken)
+        monkeypatch.setitem(host._MEANINGS, name, broken)
     monkeypatch.setattr(Hosting, "ended", stopped)
     monkeypatch.setattr(Service, "_finished", _when_others_are_done(bench))
     bench.check(bench.run())
@@ -213,12 +212,12 @@ def test_a_step_of_a_run_that_raises_holds_up_nobody_else(
     assert bench.calls <= 30
 
 
-@pytest.mark.parametrize("name", sorted(daemon._JOBS))
+@pytest.mark.parametrize("name", sorted(up._JOBS))
 def test_a_job_that_raises_once_is_tried_again(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path)
-    monkeypatch.setattr(daemon, "_LOOK_ANYWAY", 0.2)  # seconds; a scan is due after five of these
-    job = daemon._JOBS[name]
-    monkeypatch.setitem(daemon._JOBS, name, lambda service: job(service) if bench.calls else bench.breaks())
+    monkeypatch.setattr(up, "_LOOK_ANYWAY", 0.2)  # seconds; a scan is due after five of these
+    job = up._JOBS[name]
+    monkeypatch.setitem(up._JOBS, name, lambda service: job(service) if bench.calls else bench.breaks())
     bench.check(bench.run())
 
 
@@ -234,7 +233,7 @@ def test_a_job_that_keeps_failing_ends_only_a_service_that_is_to_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(tmp_path)
-    monkeypatch.setitem(daemon._JOBS, "tick", bench.breaks)
+    monkeypatch.setitem(up._JOBS, "tick", bench.breaks)
     with pytest.raises(ZeroDivisionError):
         bench.run()
     assert bench.calls == 3
@@ -299,14 +298,14 @@ def test_a_tick_by_hand_goes_on_with_the_others(tmp_path: Path, monkeypatch: pyt
     root = directory(tmp_path, {})
     with open_fabric(root, actor="pm") as fabric:
         first, second = (waiting(fabric, title) for title in ("One", "Two"))
-        carrier = task_steps._CARRIERS["promote"]
+        carrier = scheduler_steps._CARRIERS["promote"]
 
         def broken(self: TaskSteps, action: Action, task: Any) -> str | None:
             if task.id == first:
                 raise RuntimeError("injected")
             return carrier(self, action, task)
 
-        monkeypatch.setitem(task_steps._CARRIERS, "promote", broken)
+        monkeypatch.setitem(scheduler_steps._CARRIERS, "promote", broken)
         ticked = fabric.tick()
         assert [one.task_id for one in ticked.actions] == [second]
         (left,) = [one for one in ticked.left if one.task_id == first]
@@ -319,7 +318,7 @@ def test_a_tick_by_hand_that_can_do_nothing_fails(tmp_path: Path, monkeypatch: p
     def busy(*_given: Any) -> None:
         raise LockTimeout("somebody holds the lock", "try again")
 
-    monkeypatch.setitem(task_steps._CARRIERS, "promote", busy)
+    monkeypatch.setitem(scheduler_steps._CARRIERS, "promote", busy)
     with open_fabric(root, actor="pm") as fabric:
         waiting(fabric, "One")
         with pytest.raises(AofError, match="holds the lock"):

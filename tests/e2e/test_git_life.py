@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.system import SystemClock
-from aof.core.model.times import millis
+from aof.kernel.model import millis
+from aof.service.clock import SystemClock
 from tests.support.clones import Clone, cloned, copied, differing, origin
 from tests.support.waiting import eventually
 

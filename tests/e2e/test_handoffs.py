@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.model.handoffs.record import Handoff
-from aof.entrypoints.bootstrap import open_fabric
+from aof.api.fabric import Fabric
+from aof.handoffs.model import Handoff
+from aof.service.bootstrap import open_fabric
 from tests.support.service import Up, directory, scripted
 from tests.support.waiting import eventually
 

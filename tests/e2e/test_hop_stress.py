@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from aof.adapters.runners.processes import of_run
-from aof.app.fabric import Fabric
-from aof.core.model.events import Event
-from aof.core.model.workflow import ENDED, workflow_of
-from aof.entrypoints.bootstrap import open_fabric
+from aof.api.fabric import Fabric
+from aof.kernel.model import Event
+from aof.service.bootstrap import open_fabric
+from aof.service.runners.processes import processes_of_run
+from aof.workflows.model import ENDED, workflow_of
 from tests.support.service import SETTINGS, Up, directory, having, workflow
 
 FLOW: dict[str, Any] = {
@@ -55,7 +55,7 @@ def stress(folder: Path, tasks: int, kills: int) -> Counter[str]:
             flow = workflow_of(fabric.get(task_id))
             assert all(hop.status in ENDED and hop.lease is None for hop in flow.hops) or flow.state == "failed"
         runs = [event.run_id for event in fabric.events() if event.type == "task.attempt.started"]
-        assert not any(list(of_run(str(root), run or "")) for run in runs[-20:]), "a worker was left behind"
+        assert not any(list(processes_of_run(str(root), run or "")) for run in runs[-20:]), "a worker was left behind"
         assert fabric.doctor().ok
     return found
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from aof.adapters.runners.processes import of_run
-from aof.core.model.events import Event
-from aof.core.model.ids import attempt_of
-from aof.core.model.workflow import Workflow, workflow_of
-from aof.entrypoints.bootstrap import open_fabric
+from aof.kernel.model import Event, attempt_of
+from aof.service.bootstrap import open_fabric
+from aof.service.runners.processes import processes_of_run
+from aof.workflows.model import Workflow, workflow_of
 from tests.support.served import freeze
 from tests.support.service import SETTINGS, Up, chart, directory, having, lives, workflow
 from tests.support.waiting import eventually
@@ -77,7 +76,7 @@ def test_parallel_hops_a_rejection_and_a_killed_worker_lead_to_the_end(tmp_path:
         task_id = begin(root)
         up.wait("message", task_id, times=2)  # dev's report, and aude has begun
         audit = state(root, task_id).hop("audit")
-        (pid,) = of_run(str(root), audit.run_id or "")
+        (pid,) = processes_of_run(str(root), audit.run_id or "")
         os.kill(pid, signal.SIGKILL)
         up.until(lambda: any("done: in-progress → done" in line["reason"] for line in up.lines), "the end")
         up.end()
@@ -96,7 +95,7 @@ def test_parallel_hops_a_rejection_and_a_killed_worker_lead_to_the_end(tmp_path:
     assert "no test for expiry" not in first
     label = "Text by others (rejection by rel):"
     assert f"## Rejected by rel at hop ship\n\n{label}\n\n```text\n- no test for expiry\n```" in again
-    assert not any(list(of_run(str(root), run)) for found in runs.values() for run in found)
+    assert not any(list(processes_of_run(str(root), run)) for found in runs.values() for run in found)
     assert sound(root)
 
 
@@ -109,7 +108,7 @@ def test_a_killed_service_leaves_no_orphans_and_the_next_one_takes_each_hop_up_a
         task_id = begin(root)
         up.wait("message", task_id, times=3)
         runs = [str(state(root, task_id).hop(name).run_id) for name in ("test", "audit")]
-        orphans = [pid for run in runs for pid in of_run(str(root), run)]
+        orphans = [pid for run in runs for pid in processes_of_run(str(root), run)]
         assert len(orphans) == 2
         for hop, run in zip(("test", "audit"), runs, strict=True):
             freeze(root, f"{task_id}/hops/{hop}", attempt_of(run))
@@ -191,7 +190,7 @@ def test_cancelling_stops_the_workers_of_all_hops_before_it_settles(tmp_path: Pa
         up.wait("exit", task_id, times=3)
         up.end()
     assert status(root, task_id) == "cancelled"
-    assert not any(list(of_run(str(root), run)) for run in runs)
+    assert not any(list(processes_of_run(str(root), run)) for run in runs)
     ended = [one for one in events(root, "task.attempt.failed") if one.run_id in runs]
     assert [one.payload["error"]["code"] for one in ended] == ["cancelled", "cancelled"]
     (settled,) = [one for one in events(root, "task.transitioned") if one.payload["to"] == "cancelled"]
@@ -228,7 +227,7 @@ def test_a_silent_worker_of_a_hop_is_kept_alive_and_recovered_when_all_is_killed
         eventually(lambda: json.loads(path.read_text())["beatCount"] >= up_to)
         later = json.loads(path.read_text())
         assert later["pulse"]["began"] == first["pulse"]["began"], "a run has one beginning"
-        (pid,) = of_run(str(root), run)
+        (pid,) = processes_of_run(str(root), run)
         up.end(signal.SIGKILL)
     eventually(lambda: not lives(pid))
     with open_fabric(root, actor="pm") as fabric:

@@ -14,10 +14,10 @@ from typing import Any
 import httpx
 import pytest
 
-from aof.adapters.http.unix_socket import listen_unix, remove_unix
-from aof.core.errors.base import Unavailable
-from aof.entrypoints import serve
-from aof.entrypoints.exposure import is_loopback
+from aof.errors import Unavailable
+from aof.service import serve
+from aof.service.exposure import is_loopback
+from aof.surfaces.http.server import listen_unix, remove_unix
 from tests.support.served import events
 from tests.support.service import Up, directory
 

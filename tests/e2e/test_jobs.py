@@ -8,8 +8,8 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from aof.app.fabric import Fabric
-from aof.entrypoints.bootstrap import open_fabric
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import open_fabric
 from tests.support.requirements import requirement
 from tests.support.service import Up, directory, scripted
 from tests.support.waiting import eventually

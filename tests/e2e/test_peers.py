@@ -14,9 +14,9 @@ from typing import Any
 import anyio
 import pytest
 
-from aof.entrypoints import serve
-from aof.entrypoints.bootstrap import open_fabric
-from aof.entrypoints.trust import trust_data_dir
+from aof.service import serve
+from aof.service.bootstrap import open_fabric
+from aof.service.upkeep import trust_data_dir
 from tests.support import peers
 from tests.support.receiver import receiver
 from tests.support.requirements import requirement

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.errors.base import PayloadTooLarge
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.errors import PayloadTooLarge
+from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.support.messages import request
 from tests.support.portable import EVENTS, Fields, run_file, valid, valid_event
 from tests.support.repository import ROOT

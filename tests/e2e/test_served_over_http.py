@@ -13,8 +13,8 @@ from anyio.from_thread import start_blocking_portal
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from aof.app.operations.catalogue import listed_in
-from aof.entrypoints import serve
+from aof.api.catalogue import listed_in
+from aof.service import serve
 from tests.support.service import Up, directory, scripted
 
 _PATIENCE = 60.0

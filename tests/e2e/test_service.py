@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.entrypoints.bootstrap import open_fabric
+from aof.service.bootstrap import open_fabric
 from tests.support.requirements import requirement
 from tests.support.served import create, events, first_run, freeze, once, output, processes, task
 from tests.support.service import SETTINGS, Up, chart, directory, lives, scripted

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.entrypoints.bootstrap import open_fabric
+from aof.service.bootstrap import open_fabric
 from bench.siege import Attack, Siege, besiege
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.model.ids import task_of_run
-from aof.entrypoints.bootstrap import open_fabric
+from aof.api.fabric import Fabric
+from aof.kernel.model import task_of_run
+from aof.service.bootstrap import open_fabric
 from tests.support.service import SETTINGS, Up, directory, scripted
 
 # Killed in three places: at once, in the middle, and after the report; together about one run in ten.

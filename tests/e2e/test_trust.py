@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
-from aof.entrypoints.trust import revoke_trust, trust_data_dir
+from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.service.upkeep import revoke_trust, trust_data_dir
 from tests.support.served import aof, create, events, once, task
 from tests.support.service import Up, chart, directory, scripted
 from tests.support.waiting import BOUND

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aof.entrypoints.bootstrap import open_fabric
-from aof.entrypoints.daemon import Service
+from aof.service.bootstrap import open_fabric
+from aof.service.up import Service
 from tests.support.service import directory, scripted
 
 
@@ -18,7 +18,7 @@ def nothing() -> None:
 
 
 def test_agents_are_started_and_their_ends_seen_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aof.entrypoints.daemon.Inotify", nothing)
+    monkeypatch.setattr("aof.service.up.Inotify", nothing)
     monkeypatch.delattr(os, "pidfd_open", raising=False)
     root = directory(tmp_path, {"ada": scripted("update=on", "report=done"), "bert": scripted("exit=1")})
     said = io.StringIO()

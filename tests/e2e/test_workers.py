@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aof.entrypoints.bootstrap import open_fabric
+from aof.service.bootstrap import open_fabric
 from tests.support.messages import prefixed, report, update
 from tests.support.requirements import requirement
 from tests.support.served import create, events, first_run, once, output, processes, task

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.store import FilesystemStore
+from aof.store.files.disk import Disk
+from aof.store.files.store import FilesystemStore
 from tests.support.disks import DyingDisk, Killed, Moment, Step, writes_data
 from tests.support.invariants import SAME_BOOT, check_invariants, check_it_goes_on, open_store
 from tests.support.scenarios import ONE, STORIES, Story, Teller, copy, prepare, told

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from aof.adapters.a2a.peer.remote import Remote, kept
-from aof.app.fabric import Fabric
-from aof.core.model.task import Task
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.store.files.store import FilesystemStore
+from aof.surfaces.a2a.delegation import Remote, kept
+from aof.tasks.model import Task
 from aof.testing import FakeClock
 from tests.support.deaths import deaths, died, opened
 from tests.support.disks import DyingDisk, SteppingDisk

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.errors.storage import LockTimeout
-from aof.entrypoints.bootstrap import open_fabric
-from aof.entrypoints.upkeep import diagnose
-from aof.stores.filesystem.io.locks import Locks
-from aof.stores.filesystem.log.writer import LOCK
-from aof.stores.filesystem.recovery.journal import boot_id
+from aof.errors import LockTimeout
+from aof.service.bootstrap import open_fabric
+from aof.service.upkeep import diagnose
+from aof.store.files.locks import Locks, boot_id
+from aof.store.files.log.writer import LOCK
 from tests.support.clock import ManualClock
 from tests.support.indexes import store_of
 from tests.support.invariants import check_invariants, check_it_goes_on

@@ -13,16 +13,14 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
-from aof.core.errors.runs import AlreadyClaimed
-from aof.core.errors.storage import LockTimeout
-from aof.core.model.events import Draft
-from aof.entrypoints.bootstrap import open_fabric
-from aof.ports.store import Scope, ScopeTooNarrow
-from aof.stores.filesystem.io.locks import HeldLock
-from aof.stores.filesystem.io.paths import Paths
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.errors import AlreadyClaimed, AofError, LockTimeout
+from aof.kernel.model import Draft
+from aof.service.bootstrap import open_fabric
+from aof.store.files.locks import HeldLock
+from aof.store.files.paths import Paths
+from aof.store.files.store import FilesystemStore
+from aof.store.port import Scope, ScopeTooNarrow
 from aof.testing import FakeClock
 from tests.support.deaths import opened
 from tests.support.disks import Step, SteppingDisk

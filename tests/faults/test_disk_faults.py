@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.errors.base import AofError
-from aof.core.errors.storage import CommitUnknown, DiskFull, LogPoisoned, StorageFailed
-from aof.stores.filesystem.log.chain import decode
-from aof.stores.filesystem.log.state import STAMP_AT
+from aof.errors import AofError, CommitUnknown, DiskFull, LogPoisoned, StorageFailed
+from aof.store.files.log.chain import decode_event
+from aof.store.files.log.layout import STAMP_AT
 from tests.support.disks import FailingDisk, Step
 from tests.support.invariants import check_invariants, check_it_goes_on, log_lines, open_store
 from tests.support.scenarios import STORIES, Story, Teller, claim, copy, create, prepare, progress
@@ -91,7 +90,9 @@ def check_answer(step: Step, failure: BaseException | None, teller: Teller, root
         whole = [line for line in found if line.endswith(b"\n")]
         assert whole[: len(teller.lines)] == teller.lines
         made = [line for line in whole[len(teller.lines) :] if b'"actor":"hand"' not in line]
-        assert not [line for line in made if (event := decode(line)).commit[0] == event.commit[1]], "it was not made"
+        assert not [line for line in made if (event := decode_event(line)).commit[0] == event.commit[1]], (
+            "it was not made"
+        )
     else:
         assert isinstance(failure, CommitUnknown | LogPoisoned), f"{failure!r} is a clear answer"
 
@@ -142,9 +143,9 @@ def test_opening_under_a_new_boot_on_a_failing_disk_can_be_tried_again(shm_path:
 FILLED = """
 import os, sys
 from pathlib import Path
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
-from aof.core.errors.base import AofError
-from aof.core.errors.storage import CommitUnknown, DiskFull, StorageFailed
+from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.errors import AofError
+from aof.errors import CommitUnknown, DiskFull, StorageFailed
 
 root = Path(sys.argv[1], "data")
 init_data_dir(root)
@@ -180,7 +181,7 @@ for task_id in told:
 fabric.create("There is space again")
 fabric.close()
 from tests.support.invariants import check_invariants
-from aof.stores.filesystem.recovery.journal import boot_id
+from aof.store.files.locks import boot_id
 folded = check_invariants(root, boot=boot_id())
 assert set(told) <= folded.keys()
 check_invariants(root, boot="next")

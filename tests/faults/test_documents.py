@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.documents.worklog.parser import parse
-from aof.entrypoints.bootstrap import open_fabric
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.documents.worklog_text import parse_worklog
+from aof.service.bootstrap import open_fabric
+from aof.store.files.store import FilesystemStore
 from aof.testing import FakeClock
 from tests.support.deaths import deaths, died, opened
 from tests.support.disks import DyingDisk, Step, SteppingDisk
@@ -202,6 +202,6 @@ def test_readers_see_whole_entries_and_a_part_of_what_the_file_becomes_while_ten
     answers = together(12, one)
 
     whole = path.read_text()
-    assert len(parse(whole).entries) == 51
+    assert len(parse_worklog(whole).entries) == 51
     for text in (text for seen in answers for text in seen):
         assert whole.startswith(text)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from aof.core.errors.base import AofError
-from aof.stores.filesystem.working_copy import frontmatter
+from aof.errors import AofError
+from aof.store.files import frontmatter
 from tests.support.desk import Desk
 from tests.support.disks import Step, SteppingDisk
 from tests.support.invariants import check_invariants

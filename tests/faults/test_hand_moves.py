@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.errors.base import AofError
+from aof.errors import AofError
 from tests.support.desk import Desk
 from tests.support.invariants import check_invariants
 

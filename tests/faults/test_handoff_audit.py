@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
-from aof.core.handoffs.audit import AuditStep
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.errors import AofError
+from aof.handoffs.audit import AuditStep
+from aof.store.files.disk import Disk
+from aof.store.files.store import FilesystemStore
 from tests.support.clock import ManualClock
 from tests.support.disks import DyingDisk, FailingDisk, Killed, Moment, SteppingDisk, writes_data
 from tests.support.invariants import fabric_on, log_lines, open_store

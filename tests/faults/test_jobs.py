@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.entrypoints.bootstrap import open_fabric
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import open_fabric
+from aof.store.files.store import FilesystemStore
 from aof.testing import FakeClock
 from tests.support.deaths import deaths, died, opened
 from tests.support.disks import DyingDisk, SteppingDisk

@@ -14,14 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
-from aof.core.errors.storage import LockTimeout
-from aof.core.model.events import Event
-from aof.entrypoints.bootstrap import open_fabric
-from aof.ports.store import Scope
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.recovery.journal import boot_id
+from aof.api.fabric import Fabric
+from aof.errors import AofError, LockTimeout
+from aof.kernel.model import Event
+from aof.service.bootstrap import open_fabric
+from aof.store.files.disk import Disk
+from aof.store.files.locks import boot_id
+from aof.store.port import Scope
 from tests.support.invariants import check_invariants, check_it_goes_on
 from tests.support.processes import SharedClock, Worker, hear_any, outcome, together
 from tests.support.requirements import requirement

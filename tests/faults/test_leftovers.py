@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.entrypoints.bootstrap import serve
-from aof.stores.filesystem.working_copy.files import TaskFiles
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import serve
+from aof.store.files.task_files import TaskFiles
 from aof.testing import FakeClock
 from tests.support.disks import DyingDisk
 from tests.support.indexes import open_fabric

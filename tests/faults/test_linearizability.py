@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
-from aof.core.errors.runs import AlreadyClaimed
-from aof.core.model.ids import attempt_of, run_id
-from aof.entrypoints.bootstrap import open_fabric
+from aof.api.fabric import Fabric
+from aof.errors import AlreadyClaimed, AofError
+from aof.kernel.model import attempt_of, run_id
+from aof.service.bootstrap import open_fabric
 from tests.support.linearizability import Operation, linearizable
 from tests.support.processes import Worker, moment
 

@@ -12,21 +12,17 @@ from selectors import DefaultSelector
 import pytest
 
 import aof
-from aof._support.confined_folder import ConfinedFolder, LinkInTheWay
-from aof.adapters.notify.file import FileNotifier
-from aof.adapters.runners.process import ProcessRunner
-from aof.adapters.system import SystemClock
-from aof.app.maintenance import tokens
-from aof.core.errors.base import AofError, InvalidInput
-from aof.core.errors.runs import RunnerFailed
-from aof.core.errors.storage import LinkRefused
-from aof.entrypoints import serve
-from aof.ports.notifier import Notification
-from aof.ports.runner import Ended, Work
-from aof.ports.tokens import Token
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
-from aof.stores.filesystem.records.tokens import TokenFile
+from aof.errors import AofError, InvalidInput, LinkRefused, RunnerFailed
+from aof.kernel.ports import Ended, Notification, Token, Work
+from aof.maintenance import tokens
+from aof.service import serve
+from aof.service.clock import SystemClock
+from aof.service.notify import FileNotifier
+from aof.service.runners.process import ProcessRunner
+from aof.store.files.disk import Disk
+from aof.store.files.paths import DIRECTORIES, Paths
+from aof.store.files.service_files import TokenFile
+from aof.support.confined_folder import ConfinedFolder, LinkInTheWay
 from tests.support.terminal import aof as command
 
 

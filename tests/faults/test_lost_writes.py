@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.errors.storage import CommitUnknown, LogPoisoned
-from aof.stores.filesystem.io.locks import Locks
-from aof.stores.filesystem.log.writer import Log
+from aof.errors import CommitUnknown, LogPoisoned
+from aof.store.files.locks import Locks
+from aof.store.files.log.writer import Log
 from tests.support.clock import ManualClock
 from tests.support.disks import Killed
 from tests.support.log_bench import MONDAY, TUESDAY, Bench, commit_of

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.documents.mailbox import facts
-from aof.documents.mailbox.mailbox import Mailbox
-from aof.documents.mailbox.outline import cards_of
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.documents import mail_rules
+from aof.documents.mail_cards import cards_of
+from aof.documents.mailbox import Mailbox
+from aof.store.files.store import FilesystemStore
 from aof.testing import FakeClock
 from tests.support.deaths import deaths, died, opened
 from tests.support.disks import DyingDisk, SteppingDisk
@@ -50,12 +50,12 @@ def _checked(root: Path, boot: str) -> None:
     """What the log says of each message is what the files say, and mail goes on."""
     fabric = opened(root, FakeClock(MONDAY), boot=boot)
     try:
-        closed = [event.payload["messageId"] for event in fabric.store.events() if event.type == facts.CLOSED]
-        sent = [event.payload["messageId"] for event in fabric.store.events() if event.type == facts.SENT]
-        acked = [event.payload["messageId"] for event in fabric.store.events() if event.type == facts.CHANGED]
+        closed = [event.payload["messageId"] for event in fabric.store.events() if event.type == mail_rules.CLOSED]
+        sent = [event.payload["messageId"] for event in fabric.store.events() if event.type == mail_rules.SENT]
+        acked = [event.payload["messageId"] for event in fabric.store.events() if event.type == mail_rules.CHANGED]
         assert {one.message_id for one in fabric.mail_list().messages} == set(sent) - set(closed)
-        text = (root / facts.PATH).read_text()
-        archive = (root / facts.ARCHIVE).read_text() if (root / facts.ARCHIVE).exists() else ""
+        text = (root / mail_rules.PATH).read_text()
+        archive = (root / mail_rules.ARCHIVE).read_text() if (root / mail_rules.ARCHIVE).exists() else ""
         active = [place.title for place in Mailbox(text).outline.cards]
         assert Counter([*active, *(place.title for place in cards_of(archive))]) == Counter(sent)
         assert list(Mailbox(text).closed_ids) == closed
@@ -91,7 +91,7 @@ def test_whatever_step_a_writer_dies_at_every_message_is_in_one_place(shm_path: 
 
 def test_a_mailbox_that_a_power_cut_has_taken_comes_back_from_the_log(shm_path: Path) -> None:
     _prepared(shm_path / "dead")
-    mailbox = shm_path / "dead" / facts.PATH
+    mailbox = shm_path / "dead" / mail_rules.PATH
     whole = mailbox.read_bytes()
     for left in (b"", b"\0" * len(whole), whole[:200] + b"\0" * 400 + whole[600:]):
         mailbox.write_bytes(left)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.documents.mailbox import facts
-from aof.documents.mailbox.outline import cards_of
-from aof.entrypoints.bootstrap import open_fabric
+from aof.documents import mail_rules
+from aof.documents.mail_cards import cards_of
+from aof.service.bootstrap import open_fabric
 from tests.support.mail import objections
 from tests.support.processes import together
 from tests.support.requirements import requirement
@@ -35,8 +35,8 @@ def _watches(root: Path, others: int) -> list[str]:
     wrong: list[str] = []
     seen = 0
     while len(list(root.parent.glob("done-*"))) < others:
-        if (root / facts.PATH).exists():
-            wrong += objections((root / facts.PATH).read_text())
+        if (root / mail_rules.PATH).exists():
+            wrong += objections((root / mail_rules.PATH).read_text())
             seen += 1
     return [*wrong, f"read {seen} times"]
 
@@ -57,7 +57,7 @@ def _mailed(root: Path, processes: int, messages: int) -> int:
     assert len(ids) == processes * messages
     day = ids[0].rpartition("-")[0]
     assert set(ids) == {f"{day}-{number:03d}" for number in range(1, len(ids) + 1)}
-    archive = (root / facts.ARCHIVE).read_text()
+    archive = (root / mail_rules.ARCHIVE).read_text()
     assert Counter(place.title for place in cards_of(archive)) == Counter(ids)
     for number in range(1, processes + 1):
         for count in range(messages):
@@ -92,5 +92,5 @@ def test_two_schedulers_at_once_escalate_a_message_once(root: Path) -> None:
 
     assert [one for own in together(4, tick) for one in own] == [sent]
     with open_fabric(root, actor="pm") as fabric:
-        assert [event.payload["messageId"] for event in fabric.events() if event.type == facts.ESCALATED] == [sent]
+        assert [event.payload["messageId"] for event in fabric.events() if event.type == mail_rules.ESCALATED] == [sent]
         assert fabric.mail_show(sent).status == "unread"

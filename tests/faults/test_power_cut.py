@@ -13,9 +13,9 @@ from random import Random
 
 import pytest
 
-from aof.core.errors.storage import LogDamaged
-from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.filesystem.working_copy import markdown
+from aof.errors import LogDamaged
+from aof.store.files import markdown as files_markdown
+from aof.store.files.store import FilesystemStore
 from tests.support.clock import DAY
 from tests.support.disks import Step, SteppingDisk
 from tests.support.history import Cut, RecordingDisk, emptied, everything, nothing, torn
@@ -413,7 +413,7 @@ def test_a_person_may_shorten_a_text(shm_path: Path) -> None:
     assert len(shorter) % 512
     path.write_bytes(shorter)
     check_invariants(root, boot=NEXT_BOOT, edited=True)
-    assert len(markdown.parse(path.read_bytes()).body) < len(LONG)
+    assert len(files_markdown.parse(path.read_bytes()).body) < len(LONG)
 
 
 def test_a_link_in_place_of_a_file_does_not_keep_the_directory_from_opening(shm_path: Path) -> None:

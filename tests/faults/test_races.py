@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.system import SystemClock
-from aof.core.errors.runs import AlreadyClaimed
-from aof.core.errors.tasks import CancelRequested, KeyConflict, NothingReady
-from aof.entrypoints.bootstrap import open_fabric
-from aof.ports.lists import Query
-from aof.stores.filesystem.recovery.journal import boot_id
+from aof.errors import AlreadyClaimed, CancelRequested, KeyConflict, NothingReady
+from aof.service.bootstrap import open_fabric
+from aof.service.clock import SystemClock
+from aof.store.files.locks import boot_id
+from aof.store.lists import Query
 from aof.testing import FakeClock
 from tests.support.invariants import check_invariants
 from tests.support.processes import outcome, together

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from aof.adapters.system import SystemClock
-from aof.app.fabric import Fabric
-from aof.core.errors.guards import ContextConflict, FileLocked
-from aof.core.model.policy import Policy
-from aof.core.model.task import FileLock
-from aof.entrypoints.bootstrap import open_fabric
-from aof.stores.filesystem.questions import IndexQuestions
-from aof.stores.filesystem.recovery.journal import boot_id
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.errors import ContextConflict, FileLocked
+from aof.kernel.model import Policy
+from aof.service.bootstrap import open_fabric
+from aof.service.clock import SystemClock
+from aof.store.files.locks import boot_id
+from aof.store.files.store import FilesystemStore
+from aof.store.files.unit import IndexQuestions
+from aof.tasks.model import FileLock
 from aof.testing import FakeClock
 from tests.support.invariants import check_invariants
 from tests.support.messages import accepted, request

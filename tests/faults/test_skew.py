@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from aof.core.errors.tasks import DependencyCycle, TaskNotFound
-from aof.entrypoints.bootstrap import open_fabric
-from aof.ports.lists import Query
-from aof.stores.filesystem.recovery.journal import boot_id
+from aof.errors import DependencyCycle, TaskNotFound
+from aof.service.bootstrap import open_fabric
+from aof.store.files.locks import boot_id
+from aof.store.lists import Query
 from tests.support.invariants import check_invariants
 from tests.support.processes import SharedClock, outcome, together
 from tests.support.requirements import requirement

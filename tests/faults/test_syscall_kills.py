@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from aof.stores.filesystem.recovery.journal import boot_id
-from aof.stores.filesystem.store import FilesystemStore
+from aof.store.files.locks import boot_id
+from aof.store.files.store import FilesystemStore
 from tests.support.disks import SteppingDisk
 from tests.support.invariants import check_invariants, check_it_goes_on
 

@@ -9,16 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.app.maintenance import tokens
-from aof.core.errors.base import AofError
-from aof.core.errors.org import UnusableOrgChart
-from aof.core.errors.storage import SettingsUnusable
-from aof.core.errors.tasks import UnreadableTask
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
-from aof.entrypoints.serve import create_token, tokens_of
-from aof.stores.filesystem.io.read import LARGEST, read, unfit
-from aof.stores.filesystem.records.org_chart import OrgFile
+from aof.api.fabric import Fabric
+from aof.errors import AofError, SettingsUnusable, UnreadableTask, UnusableOrgChart
+from aof.maintenance import tokens
+from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.service.serve import create_token, tokens_of
+from aof.store.files.disk import LARGEST, read, unfit
+from aof.store.files.org_chart import OrgFile
 
 Make = Callable[[Path], None]
 

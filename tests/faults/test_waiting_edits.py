@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.app.maintenance.service import doctor
-from aof.core.errors.base import AofError
-from aof.core.model.policy import Policy
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.records.workflows import WorkflowFiles
+from aof.api.fabric import Fabric
+from aof.errors import AofError
+from aof.kernel.model import Policy
+from aof.maintenance.operations import doctor
+from aof.store.files.disk import Disk
+from aof.store.files.templates import WorkflowFiles
 from tests.support.desk import Desk
 from tests.support.disks import DyingDisk, Killed, Moment
 

@@ -16,10 +16,10 @@ from mcp.server.context import HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
-from aof.adapters.mcp.features import reports
-from aof.adapters.mcp.http import McpOverHttp
-from aof.adapters.mcp.sessions import Hub
-from aof.core.errors.base import AofError
+from aof.errors import AofError
+from aof.surfaces.mcp import long_calls
+from aof.surfaces.mcp.http import McpOverHttp
+from aof.surfaces.mcp.sessions import Hub
 from tests.interop import input_required
 
 Context = ServerRequestContext[Any, Any]
@@ -149,7 +149,7 @@ async def _greet(ctx: Context, _name: str) -> types.CallToolResult:
 
 
 async def _logs_if_asked(ctx: Context, name: str) -> types.CallToolResult:
-    return await reports.reported(ctx, name, lambda: _greeted(name))
+    return await long_calls.reported(ctx, name, lambda: _greeted(name))
 
 
 async def _greeted(name: str) -> types.CallToolResult:

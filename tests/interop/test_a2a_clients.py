@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.interop.node import installed, run
 from tests.support import peers
 from tests.support.receiver import receiver

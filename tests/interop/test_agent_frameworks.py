@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.interop.agent_frameworks import FRAMEWORKS
 from tests.interop.environment import python_with
 from tests.surfaces.doors import environment, http_server, new_token

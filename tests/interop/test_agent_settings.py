@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from aof.adapters.agents.clients import kind_named
-from aof.adapters.agents.entries import ACTOR, Server
+from aof.service.agents.clients import ACTOR, Server, kind_named
 from tests.interop.node import NODE, installed
 from tests.support.waiting import eventually
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from aof.app.operations.catalogue import BY_TOOL, OPERATIONS
-from aof.app.operations.schemas import output_schema
-from aof.entrypoints.bootstrap import init_data_dir
+from aof.api.catalogue import BY_TOOL, OPERATIONS, output_schema
+from aof.service.bootstrap import init_data_dir
 from tests.interop.node import ended, installed, run
 from tests.surfaces.doors import OverHttp, environment, http_door, http_server
 

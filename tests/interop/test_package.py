@@ -168,7 +168,7 @@ def test_with_every_extra_each_surface_loads(built: Path, tmp_path: Path, versio
     if python is None:
         pytest.skip(f"there is no Python {version} here")
     bin_ = _installed(python, tmp_path, f"{next(built.glob('*.whl'))}[all]")
-    surfaces = ("aof.adapters.mcp.stdio", "aof.adapters.http.app", "aof.adapters.a2a.served.endpoint", "apprise", "a2a")
+    surfaces = ("aof.surfaces.mcp.stdio", "aof.surfaces.http.app", "aof.surfaces.a2a.endpoint", "apprise", "a2a")
     _run(str(bin_ / "python"), "-c", f"import {', '.join(surfaces)}", cwd=tmp_path)
     project = tmp_path / "project"
     project.mkdir()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.app.fabric import Fabric
-from aof.core.handoffs import audit
-from aof.core.model.events import Draft, Event
-from aof.ports.store import Scope, Store
+from aof.api.fabric import Fabric
+from aof.handoffs import audit
+from aof.kernel.model import Draft, Event
+from aof.store.port import Scope, Store
 
 
 def note(store: Store, now: int, task_id: str, step: audit.AuditStep = "initiated", **given: Any) -> Event:
@@ -24,7 +24,7 @@ def note(store: Store, now: int, task_id: str, step: audit.AuditStep = "initiate
     with store.unit(Scope(write=frozenset({task_id}))) as unit:
         task = unit.task(task_id)
         assert task is not None
-        payload = {"handoffId": handoff, "audit": audit.record(step, task=task, **whole)}
+        payload = {"handoffId": handoff, "audit": audit.audit_payload(step, task=task, **whole)}
         draft = Draft(type="task.warning", task_id=task_id, payload=payload)
         (event,) = unit.commit((draft,), actor="ada", agent=None, now=now)
     return event

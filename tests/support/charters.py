@@ -4,40 +4,40 @@ from __future__ import annotations
 
 import msgspec
 
-from aof.core.documents.charter import model
+from aof.documents import charter_rules
 
-TEAM = model.Charter(
+TEAM = charter_rules.Charter(
     session_id="2026-03-02-alpha",
     date="2026-03-02",
     project="demo",
     milestone="First release",
     risk_tier="Medium",
     roster=(
-        model.Participant(role="Maintainer", agent="pm", model="human"),
-        model.Participant(role="Developer", agent="ada", model="any", lane="api"),
-        model.Participant(role="Developer", agent="bob", model="any", lane="docs"),
+        charter_rules.Participant(role="Maintainer", agent="pm", model="human"),
+        charter_rules.Participant(role="Developer", agent="ada", model="any", lane="api"),
+        charter_rules.Participant(role="Developer", agent="bob", model="any", lane="docs"),
     ),
     lanes=(
-        model.CharterLane(name="api", owner="ada", patterns=("src/api/**",)),
-        model.CharterLane(name="docs", owner="bob", patterns=("docs/**",)),
-        model.CharterLane(name="Shared log", owner="All agents", patterns=("WORKLOG.md",)),
+        charter_rules.CharterLane(name="api", owner="ada", patterns=("src/api/**",)),
+        charter_rules.CharterLane(name="docs", owner="bob", patterns=("docs/**",)),
+        charter_rules.CharterLane(name="Shared log", owner="All agents", patterns=("WORKLOG.md",)),
     ),
-    governance=model.Governance(merge_policy="after review", test_policy="all green"),
+    governance=charter_rules.Governance(merge_policy="after review", test_policy="all green"),
     gates=(
-        model.Gate(band="auto", scope=("documentation",)),
-        model.Gate(band="delay", scope=("tag:refactor",), delay_seconds=1800),
-        model.Gate(band="approval", scope=("tag:release", "risk:high")),
+        charter_rules.Gate(band="auto", scope=("documentation",)),
+        charter_rules.Gate(band="delay", scope=("tag:refactor",), delay_seconds=1800),
+        charter_rules.Gate(band="approval", scope=("tag:release", "risk:high")),
     ),
     acceptance=("All tests pass",),
     handshakes=(
-        model.Signature(agent="ada", role="Developer", lane="api"),
-        model.Signature(agent="bob", role="Developer", lane="docs"),
+        charter_rules.Signature(agent="ada", role="Developer", lane="api"),
+        charter_rules.Signature(agent="bob", role="Developer", lane="docs"),
     ),
-    checklist=tuple(model.Item(text=text, done=False) for text in model.KICKOFF),
+    checklist=tuple(charter_rules.Item(text=text, done=False) for text in charter_rules.KICKOFF),
 )
 
 
-def without_lines(charter: model.Charter) -> model.Charter:
+def without_lines(charter: charter_rules.Charter) -> charter_rules.Charter:
     """The same with all lines as 0."""
     replace = msgspec.structs.replace
     parts = {

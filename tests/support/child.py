@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import sys
 
-from aof.adapters.system import SystemClock
-from aof.app.fabric import Fabric
-from aof.core.model.policy import Policy
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.kernel.model import Policy
+from aof.service.clock import SystemClock
+from aof.store.files.store import FilesystemStore
 
 
 def main(root: str, answers: str) -> None:

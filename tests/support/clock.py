@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aof.core.model.times import millis
+from aof.kernel.model import millis
 
 MONDAY = millis("2026-03-02T09:00:00Z")
 DAY = 24 * 60 * 60 * 1000

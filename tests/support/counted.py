@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from aof.ports.store import Scope, Store
+from aof.store.port import Scope, Store
 
 _QUESTIONS = ("children", "dependents", "dependents_of", "above", "tree", "reachable")
 

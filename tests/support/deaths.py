@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from aof.app.fabric import Fabric
-from aof.core.errors.storage import CommitUnknown
-from aof.core.model.policy import Policy
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.errors import CommitUnknown
+from aof.kernel.model import Policy
+from aof.store.files.disk import Disk
+from aof.store.files.store import FilesystemStore
 from aof.testing import FakeClock
 from tests.support.disks import DyingDisk, Killed, Moment, Step, SteppingDisk, writes_data
 from tests.support.same_place import adopt

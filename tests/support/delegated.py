@@ -9,12 +9,11 @@ from typing import Any
 
 import anyio
 
-from aof.adapters.a2a.peer.connection import MOST_BYTES, http_client
-from aof.adapters.a2a.peer.delegated_run import MOST_WRITES, DelegatedRun
-from aof.adapters.a2a.peer.delegation import Delegation
-from aof.app.fabric import Fabric
-from aof.core.model.task import Task
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.surfaces.a2a.delegation import MOST_WRITES, DelegatedRun, Delegation
+from aof.surfaces.a2a.peer import MOST_ANSWER_BYTES, http_client
+from aof.tasks.model import Task
 from tests.support.portable import valid
 
 SETTINGS = 'schemaVersion = 1\n[storage]\ndurability = "relaxed"\n[retry]\nbase = 0.0\n'
@@ -38,7 +37,7 @@ def run_at(
     *,
     agent: str = "pia",
     patience: float = PATIENT,
-    most: int = MOST_BYTES,
+    most: int = MOST_ANSWER_BYTES,
     writes: int = MOST_WRITES,
 ) -> Task:
     """One run, from its claim to its end; the task afterwards."""

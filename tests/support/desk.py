@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
-from aof.core.model.events import Event
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.errors import AofError
+from aof.kernel.model import Event
+from aof.store.files.disk import Disk
+from aof.store.files.store import FilesystemStore
 from tests.support.clock import ManualClock
 from tests.support.disks import SteppingDisk
 from tests.support.invariants import fabric_on, open_store

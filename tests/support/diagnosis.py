@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aof.app.maintenance.service import Diagnosis, doctor
-from aof.core.model.policy import Policy
-from aof.ports.working_copy import Problem
+from aof.kernel.model import Policy
+from aof.maintenance.operations import Diagnosis, doctor
+from aof.store.directory import Problem
 from tests.support.desk import Desk
 from tests.support.invariants import open_store
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.entrypoints.bootstrap import init_data_dir
+from aof.service.bootstrap import init_data_dir
 
 _MEMORY = "/dev/shm"
 

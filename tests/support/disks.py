@@ -12,7 +12,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
-from aof.stores.filesystem.io.disk import Disk
+from aof.store.files.disk import Disk
 
 
 class Killed(BaseException):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aof.core.model.events import Draft, Event
 from aof.documents.projection import Extension, Facts, Files, PastEvents, Rewritten, lock_of
-from aof.ports.store import Scope, Store
+from aof.kernel.model import Draft, Event
+from aof.store.port import Scope, Store
 
 NAME, PATH = "NOTES", "NOTES.md"
 SCOPE = Scope(names=frozenset({lock_of(NAME)}))

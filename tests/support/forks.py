@@ -9,18 +9,16 @@ from typing import Any
 
 import msgspec
 
-from aof.app.fabric import Fabric
-from aof.core.engine.merge.history import merge, open_tips
-from aof.core.engine.merge.model import GENESIS, Commit, Lane, Merged
-from aof.core.model.events import Event
-from aof.core.model.policy import Policy
-from aof.core.model.task import Task
-from aof.stores.base.fold import Folded, fold
-from aof.stores.filesystem.io.paths import folder_of
-from aof.stores.filesystem.log import chain
-from aof.stores.filesystem.working_copy import markdown
-from aof.stores.memory.store import MemoryStore
-from aof.stores.memory.workflows import FixedWorkflows
+from aof.api.fabric import Fabric
+from aof.kernel.model import Event, Policy
+from aof.merge.history import merge, open_tips
+from aof.merge.model import GENESIS, Commit, Lane, Merged
+from aof.store.files import markdown as files_markdown
+from aof.store.files.log import chain
+from aof.store.files.paths import folder_of
+from aof.store.fold import Folded, fold
+from aof.store.memory import FixedWorkflows, MemoryStore
+from aof.tasks.model import Task
 from aof.testing import FakeClock
 
 
@@ -162,4 +160,4 @@ def sealed(merged: Merged) -> Lane:
 
 def _files(task: Task) -> dict[str, str]:
     path = f"{'archive/tasks' if task.archived else f'tasks/{folder_of(task)}'}/{task.id}.md"
-    return {path: sha256(markdown.render(task)).hexdigest()}
+    return {path: sha256(files_markdown.render(task)).hexdigest()}

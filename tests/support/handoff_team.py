@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.app.fabric import Fabric
-from aof.app.scheduler.tick import Tick, Ticked
-from aof.core.handoffs.audit import AuditRecord
-from aof.core.model.handoffs.record import Handoff
-from aof.core.model.policy import Policy
+from aof.api.fabric import Fabric
+from aof.handoffs.audit import AuditRecord
+from aof.handoffs.model import Handoff
+from aof.kernel.model import Policy
+from aof.scheduler.tick import Tick, Ticked
 from aof.testing import FakeClock, memory_fabric
 from tests.support.team import chart_of
 

@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
-from aof.core.model.events import Event
-from aof.core.model.handoffs.record import Handoff
-from aof.core.model.policy import Policy
-from aof.ports.clock import Clock
-from aof.ports.store import Store
-from aof.stores.memory.org import FixedChart
+from aof.api.fabric import Fabric
+from aof.errors import AofError
+from aof.handoffs.model import Handoff
+from aof.kernel.model import Event, Policy
+from aof.store.memory import FixedChart
+from aof.store.port import Clock, Store
 from tests.support.team import chart_of
 
 CHART: dict[str, Any] = {

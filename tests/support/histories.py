@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
+from aof.api.fabric import Fabric
+from aof.errors import AofError
 from aof.testing import FakeClock
 
 Step = tuple[str, int, int]

@@ -6,12 +6,12 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from aof.app.fabric import Fabric
-from aof.core.model.policy import Policy
-from aof.ports.clock import Clock
-from aof.stores.base.fold import fold
-from aof.stores.filesystem.index import builder
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.kernel.model import Policy
+from aof.store.files.index import builder
+from aof.store.files.store import FilesystemStore
+from aof.store.fold import fold
+from aof.store.port import Clock
 from tests.support.disks import SteppingDisk
 from tests.support.histories import SLOTS
 
@@ -48,5 +48,5 @@ def from_the_log(fabric: Fabric) -> Dump:
     """What it should hold, worked out from the log alone."""
     tasks = [one.task for one in fold(fabric.store.events()).values() if one.task is not None]
     database = sqlite3.connect(":memory:")
-    builder.fill(database, tasks)
+    builder.fill_tables(database, tasks)
     return tuple(database.execute(sql).fetchall() for sql in _ALL)

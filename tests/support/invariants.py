@@ -15,19 +15,18 @@ from typing import Any
 
 import msgspec
 
-from aof.app.fabric import Fabric
-from aof.core.model.events import Event, is_remark
-from aof.core.model.handoffs.record import Handoff
-from aof.core.model.policy import Policy
-from aof.core.model.run import Heartbeat
-from aof.ports.lists import Query
-from aof.stores.base.fold import Folded, fold
-from aof.stores.filesystem.io.paths import folder_of
-from aof.stores.filesystem.recovery.journal import STATE_AT
-from aof.stores.filesystem.store import FilesystemStore
-from aof.stores.filesystem.working_copy import markdown
-from aof.stores.filesystem.working_copy.changes import PERSON
-from aof.stores.filesystem.working_copy.files import document
+from aof.api.fabric import Fabric
+from aof.handoffs.model import Handoff
+from aof.kernel.model import Event, Policy, is_remark
+from aof.runs.model import Heartbeat
+from aof.store.files import markdown as files_markdown
+from aof.store.files.changes import PERSON
+from aof.store.files.locks import STATE_AT
+from aof.store.files.paths import folder_of
+from aof.store.files.store import FilesystemStore
+from aof.store.files.task_files import document
+from aof.store.fold import Folded, fold
+from aof.store.lists import Query
 from tests.support.clock import ManualClock
 from tests.support.disks import SteppingDisk
 from tests.support.verified import verify
@@ -168,7 +167,7 @@ def check_files(root: str | os.PathLike[str], folded: dict[str, Folded]) -> None
         assert where[task_id] == [folder_of(task)], f"{task_id} is in one folder"
         ((path, digest),) = one.last_files.items()
         data = Path(root, path).read_bytes()
-        assert data == markdown.render(task), f"the file of {task_id} is what the log says"
+        assert data == files_markdown.render(task), f"the file of {task_id} is what the log says"
         assert sha256(data).hexdigest() == digest
         for folder in folders:
             own = folder / task_id
@@ -226,7 +225,7 @@ def _check_heads(store: FilesystemStore, folded: dict[str, Folded]) -> None:
         assert task is not None
         assert head is not None, f"the head of {task_id} is known"
         assert (head.rev, head.folder) == (task.rev, folder_of(task)), f"the head of {task_id} is the log's"
-        assert head.matches(markdown.render(task))
+        assert head.matches(files_markdown.render(task))
 
 
 def _check_intents(root: str | os.PathLike[str]) -> None:

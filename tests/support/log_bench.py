@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from aof.core.model.events import Event
-from aof.stores.filesystem.io.locks import Locks
-from aof.stores.filesystem.io.paths import DIRECTORIES, Paths
-from aof.stores.filesystem.log import chain
-from aof.stores.filesystem.log.reader import Reader
-from aof.stores.filesystem.log.writer import Log
+from aof.kernel.model import Event
+from aof.store.files.locks import Locks
+from aof.store.files.log import chain
+from aof.store.files.log.reader import Reader
+from aof.store.files.log.writer import Log
+from aof.store.files.paths import DIRECTORIES, Paths
 from tests.support.clock import ManualClock
 from tests.support.disks import Step, SteppingDisk
 

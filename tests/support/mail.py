@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from aof.core.documents.mailbox.message import MailMessage
-from aof.core.model.policy import Policy
+from aof.documents.mail_rules import MailMessage
+from aof.kernel.model import Policy
 
 POLICY = Policy(maintainers=("maya",))
 DAY = "2026-02-21"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from aof.app.fabric import Fabric
-from aof.app.operations.results import Sent
+from aof.api.fabric import Fabric
+from aof.kernel.results import Sent
 from tests.support.room import Room
 
 Fields = dict[str, Any]

@@ -10,7 +10,7 @@ import httpx
 from a2a.client import Client, ClientConfig, create_client
 from a2a.types import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, StreamResponse, Task, TaskState
 
-from aof.entrypoints import serve
+from aof.service import serve
 from tests.support.waiting import BOUND
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
 
-from aof.app.portable.schemas import EVENTS, KINDS, STATUSES
-from aof.app.portable.service import PortableService
-from aof.core.model.ids import attempt_of, task_of_run
+from aof.kernel.model import attempt_of, task_of_run
+from aof.portable.operations import PortableService
+from aof.portable.schemas import EVENTS, KINDS, STATUSES
 from tests.support.repository import ROOT
 from tests.support.room import Room
 

@@ -17,9 +17,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
-from aof.adapters.system import SystemClock
-from aof.core.errors.base import AofError
-from aof.core.runs.lease_clock import Boot
+from aof.errors import AofError
+from aof.runs.evolve import Boot
+from aof.service.clock import SystemClock
 
 DEADLINE = 120.0
 _T = TypeVar("_T")

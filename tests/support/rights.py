@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
-from aof.app.fabric import Fabric
-from aof.app.operations.call import Caller, parameters, perform
-from aof.app.operations.catalogue import BY_NAME, OPERATIONS
-from aof.app.operations.error_payload import wire_names
-from aof.core.errors.base import AofError, Call
-from aof.core.model.org_chart import OrgChart
-from aof.core.model.policy import Policy
+from aof.api.call import Caller, parameters, perform, wire_names
+from aof.api.catalogue import BY_NAME, OPERATIONS
+from aof.api.fabric import Fabric
+from aof.errors import AofError, Call
+from aof.kernel.model import Policy
+from aof.org.model import OrgChart
 from aof.testing import memory_fabric
 from tests.support.team import chart_of
 

@@ -10,15 +10,14 @@ import msgspec
 import pytest
 import ryaml
 
-from aof.adapters.system import SystemClock
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
-from aof.core.model.events import Event
-from aof.core.model.policy import Policy
-from aof.core.runs.lease_clock import Boot
-from aof.ports.clock import Clock
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.errors import AofError
+from aof.kernel.model import Event, Policy
+from aof.runs.evolve import Boot
+from aof.service.clock import SystemClock
+from aof.store.files.disk import Disk
+from aof.store.files.store import FilesystemStore
+from aof.store.port import Clock
 from aof.testing import FakeClock
 from tests.support.desk import contents
 

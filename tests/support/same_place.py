@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.io.paths import Paths
-from aof.stores.filesystem.log.claims import Claims
-from aof.stores.filesystem.log.line_end import GENESIS
-from aof.stores.filesystem.log.state import STAMP_AT
+from aof.store.files.disk import Disk
+from aof.store.files.log.layout import STAMP_AT
+from aof.store.files.log.segment import Claims
+from aof.store.files.paths import GENESIS, Paths
 
 
 def adopt(root: str | os.PathLike[str]) -> None:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aof.app.fabric import Fabric
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.recovery.journal import STATE_AT
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.store.files.disk import Disk
+from aof.store.files.locks import STATE_AT
+from aof.store.files.store import FilesystemStore
 from tests.support.clock import DAY, MONDAY, ManualClock
 from tests.support.disks import Killed, SteppingDisk
 from tests.support.invariants import SAME_BOOT, fabric_on, log_lines

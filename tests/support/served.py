@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from aof.adapters.runners.processes import of_run
-from aof.core.model.events import Event
-from aof.core.model.task import Task
-from aof.entrypoints.bootstrap import open_fabric
+from aof.kernel.model import Event
+from aof.service.bootstrap import open_fabric
+from aof.service.runners.processes import processes_of_run
+from aof.tasks.model import Task
 from tests.support.service import Up
 from tests.support.waiting import BOUND
 
@@ -58,7 +58,7 @@ def first_run(root: Path, task_id: str) -> str:
 
 def processes(root: Path, run_id: str) -> list[int]:
     """The processes that carry the run in their environment."""
-    return sorted(of_run(str(root), run_id))
+    return sorted(processes_of_run(str(root), run_id))
 
 
 def note(root: Path, place: str, attempt: int = 1) -> dict[str, Any]:

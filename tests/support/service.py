@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from aof.entrypoints.bootstrap import init_data_dir
-from aof.entrypoints.trust import trust_data_dir
+from aof.service.bootstrap import init_data_dir
+from aof.service.upkeep import trust_data_dir
 from tests.support.waiting import BOUND
 
 SCRIPT = Path(__file__).with_name("scripted.py")

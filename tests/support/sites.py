@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from aof.app.fabric import Fabric
-from aof.stores.filesystem.io.disk import Disk
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.store.files.disk import Disk
+from aof.store.files.store import FilesystemStore
 from tests.support.clock import ManualClock
 from tests.support.disks import SteppingDisk
 from tests.support.invariants import fabric_on, open_store

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from aof.adapters.http.limits.traffic import Traffic
-from aof.adapters.http.server import HttpServer, ServerLimits, listen
+from aof.surfaces.http.limits import Traffic
+from aof.surfaces.http.server import HttpServer, ServerLimits, listen
 from tests.support.waiting import BOUND
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 from hypothesis import strategies as st
 
-from aof.core.model.task import NOT_FRONTMATTER, Task
+from aof.tasks.model import NOT_FRONTMATTER, Task
 
 KEYS = {field.encode_name for field in msgspec.structs.fields(Task) if field.name not in NOT_FRONTMATTER}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.core.model.org_chart import OrgChart
-from aof.core.org.chart.validation import judge
+from aof.org.chart import validate_chart
+from aof.org.model import OrgChart
 
 CHART: dict[str, Any] = {
     "schemaVersion": 1,
@@ -34,6 +34,6 @@ CHART: dict[str, Any] = {
 
 def chart_of(**parts: Any) -> OrgChart:
     """A chart of these parts, which must be usable."""
-    judged = judge(parts)
+    judged = validate_chart(parts)
     assert judged.chart is not None, judged.findings
     return judged.chart

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from aof.core.errors.storage import LogDamaged
-from aof.stores.filesystem.log import chain
-from aof.stores.filesystem.log.position import Position
-from aof.stores.filesystem.log.reader import Reader
+from aof.errors import LogDamaged
+from aof.store.files.log import chain
+from aof.store.files.log.reader import Reader
+from aof.store.files.paths import Position
 
 
 def verify(reader: Reader, start: Position | None = None) -> Position:

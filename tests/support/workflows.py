@@ -6,11 +6,11 @@ from typing import Any
 
 import hypothesis.strategies as st
 
-from aof.core.errors.base import AofError
-from aof.core.model import commands as c
-from aof.core.model.workflow import ENDED, HopState, Workflow, workflow_of
-from aof.core.workflows.template_validation import check
-from aof.core.workflows.transaction import state_of
+from aof.errors import AofError
+from aof.kernel import commands
+from aof.workflows.control import validate_template
+from aof.workflows.hops import state_of
+from aof.workflows.model import ENDED, HopState, Workflow, workflow_of
 from tests.support.world import World
 
 REVIEW: dict[str, Any] = {
@@ -40,7 +40,7 @@ def hop(name: str, *before: str, **more: Any) -> dict[str, Any]:
 def template(*hops: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A template that is sound."""
     made = {"name": "flow", "hops": list(hops), **more}
-    assert check(made).template is not None, check(made).findings
+    assert validate_template(made).template is not None, validate_template(made).findings
     return made
 
 
@@ -49,7 +49,7 @@ class Gated(World):
 
     def begin(self, document: dict[str, Any], **given: Any) -> str:
         """Create the task and give its ID."""
-        command = c.CreateGated(
+        command = commands.CreateGated(
             actor="pm",
             task_id=self.next_id(),
             title="Gated",
@@ -85,7 +85,7 @@ class Gated(World):
     def take(self, name: str, agent: str | None = None, **more: Any) -> str:
         """Claim a hop; the run's ID."""
         agent = agent or self.worker(name)
-        self.do(c.Claim(actor=agent, task_id=self.task_id, hop=name, **more))
+        self.do(commands.Claim(actor=agent, task_id=self.task_id, hop=name, **more))
         run = self.hop(name).run_id
         assert run is not None
         return run
@@ -94,7 +94,7 @@ class Gated(World):
         """Take a hop and give its outcome."""
         agent = agent or self.worker(name)
         run = self.take(name, agent)
-        self.act(c.Complete, self.task_id, agent, run=run, outcome=outcome, blockers=blockers, **more)
+        self.act(commands.Complete, self.task_id, agent, run=run, outcome=outcome, blockers=blockers, **more)
 
     def status_of_task(self) -> str:
         """The task's status."""
@@ -131,29 +131,29 @@ class Gated(World):
             self.check_flow()
         raise AssertionError(f"this never ends: {self.statuses()}")
 
-    def _leads_on(self) -> c.OnTask:
+    def _leads_on(self) -> commands.OnTask:
         """Something that somebody can do; nothing to do means that the workflow hangs."""
         task, flow = self.tasks[self.task_id], self.flow
         about: dict[str, Any] = {"actor": "zed", "task_id": task.id}
         if task.status == "backlog":
-            return c.Update(**about, status="ready")
+            return commands.Update(**about, status="ready")
         if task.status == "blocked":
-            return c.Unblock(**about)
+            return commands.Unblock(**about)
         for one in flow.hops:
             if one.lease is not None:
-                return c.Complete(**about, run=one.lease.run_id, outcome="complete")
+                return commands.Complete(**about, run=one.lease.run_id, outcome="complete")
         for one in flow.hops:
             if one.status == "review":
-                return c.Approve(**about | {"actor": "judge"}, hop=one.id)
+                return commands.Approve(**about | {"actor": "judge"}, hop=one.id)
         for one in flow.hops:
             if one.status == "ready" and (one.not_before is None or task.status == "in-progress"):
                 agent = f"zed-{one.id}"  # nobody judges their own work
-                return c.Claim(**about | {"actor": agent}, hop=one.id)
+                return commands.Claim(**about | {"actor": agent}, hop=one.id)
         if any(one.not_before for one in flow.hops):
-            return c.RetryTask(**about, reason="go on")
+            return commands.RetryTask(**about, reason="go on")
         raise AssertionError(f"{task.id} is {task.status} and hangs: {self.statuses()}")
 
-    def attempt(self, command: c.OnTask) -> AofError | None:
+    def attempt(self, command: commands.OnTask) -> AofError | None:
         """Accepted or refused, but never an error."""
         verdict = self.verdict(command)
         if isinstance(verdict, AofError):

@@ -11,23 +11,30 @@ from typing import Any
 
 import msgspec
 
-from aof.core.engine.decide import decide
-from aof.core.engine.needs import needs
-from aof.core.errors.base import AofError
-from aof.core.evolve.run import evolve_result, evolve_run
-from aof.core.evolve.task import evolve
-from aof.core.model import commands as c
-from aof.core.model.events import Draft, Event, is_remark
-from aof.core.model.ids import run_place, task_id
-from aof.core.model.lifecycle import FAILED, FINISHED, allows
-from aof.core.model.policy import Policy
-from aof.core.model.records import Decision, Needs, Records, Verdict
-from aof.core.model.run import Heartbeat, Run, RunResult
-from aof.core.model.task import Task
-from aof.core.model.times import iso, millis
-from aof.core.model.workflow import leases
-from aof.core.tasks.graph import readiness
-from aof.core.tasks.normalized_status import Normalized, normalized_status
+from aof.errors import AofError
+from aof.kernel import commands
+from aof.kernel.commands import Decision, Needs, Records, Verdict
+from aof.kernel.decide import decide
+from aof.kernel.evolve import evolve
+from aof.kernel.model import (
+    FAILED,
+    FINISHED,
+    Draft,
+    Event,
+    Policy,
+    is_remark,
+    iso,
+    millis,
+    run_place,
+    status_allows,
+    task_id,
+)
+from aof.kernel.needs import needs
+from aof.runs.evolve import evolve_result, evolve_run
+from aof.runs.model import Heartbeat, Run, RunResult
+from aof.tasks.graph import Normalized, normalized_status, readiness
+from aof.tasks.model import Task
+from aof.workflows.model import leases
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -53,7 +60,7 @@ class World:
     def create(self, title: str = "Something to do", *, actor: str = "pm", **fields: Any) -> str:
         """Create a task and give its ID."""
         given: dict[str, Any] = {name: tuple(part) if isinstance(part, list) else part for name, part in fields.items()}
-        decision = self.do(c.Create(actor=actor, task_id=self.next_id(), title=title, **given))
+        decision = self.do(commands.Create(actor=actor, task_id=self.next_id(), title=title, **given))
         return decision.replayed or decision.drafts[0].task_id
 
     def next_id(self) -> str:
@@ -63,7 +70,7 @@ class World:
 
     def claim(self, task: str, agent: str = "ada", **more: Any) -> str:
         """Claim a task and give the run's ID."""
-        self.do(c.Claim(actor=agent, task_id=task, **more))
+        self.do(commands.Claim(actor=agent, task_id=task, **more))
         return self.lease_run(task)
 
     def lease_run(self, task: str) -> str:
@@ -72,11 +79,11 @@ class World:
         assert lease is not None, f"{task} is not running"
         return lease.run_id
 
-    def act(self, kind: type[c.OnTask], task: str, actor: str = "pm", /, **fields: Any) -> Decision:
+    def act(self, kind: type[commands.OnTask], task: str, actor: str = "pm", /, **fields: Any) -> Decision:
         """Give any command about a task; it must be accepted."""
         return self.do(kind(actor=actor, task_id=task, **fields))
 
-    def refuse(self, kind: type[c.OnTask], task: str, actor: str = "pm", /, **fields: Any) -> AofError:
+    def refuse(self, kind: type[commands.OnTask], task: str, actor: str = "pm", /, **fields: Any) -> AofError:
         """Give any command about a task; it must be refused, with a code and a hint, and change nothing."""
         return self.refused(kind(actor=actor, task_id=task, **fields))
 
@@ -86,12 +93,12 @@ class World:
         assert lease is not None
         result = {"agentId": lease.agent, "outcome": outcome, "blockers": list(blockers)}
         draft = Draft(type="task.completed", task_id=task, run_id=lease.run_id, payload={"result": result})
-        self.commit(c.RecordHeartbeat(actor=lease.agent, task_id=task), Decision(drafts=(draft,)))
+        self.commit(commands.RecordHeartbeat(actor=lease.agent, task_id=task), Decision(drafts=(draft,)))
 
     def expire(self, task: str) -> Decision:
         """Let the lease run out, and recover the task."""
         self.later(self.policy.lease_ttl_ms)
-        return self.act(c.Expire, task, "aof")
+        return self.act(commands.Expire, task, "aof")
 
     def later(self, millis: int) -> None:
         """Let time pass."""
@@ -105,17 +112,17 @@ class World:
                 self.claim(task)
             case "review":
                 self.claim(task)
-                self.act(c.Complete, task, "ada")
+                self.act(commands.Complete, task, "ada")
             case "blocked":
-                self.act(c.Block, task, reason="in the way")
+                self.act(commands.Block, task, reason="in the way")
             case "done":
-                self.act(c.Complete, task, "ada")
-                self.act(c.Approve, task)
+                self.act(commands.Complete, task, "ada")
+                self.act(commands.Approve, task)
             case "cancelled":
-                self.act(c.CancelTask, task)
+                self.act(commands.CancelTask, task)
             case "deadletter":
                 self.claim(task)
-                self.act(c.Fail, task, "ada", retryable=False)
+                self.act(commands.Fail, task, "ada", retryable=False)
         assert self.tasks[task].status == status
         return task
 
@@ -139,19 +146,19 @@ class World:
 
     def why_not(self, task: str) -> AofError | None:
         """Why the task cannot be run now; None when it can."""
-        records = self.load(c.Claim(actor="anyone", task_id=task))
+        records = self.load(commands.Claim(actor="anyone", task_id=task))
         return readiness(records, self.tasks[task], self.now)
 
     # --- the driver
 
-    def do(self, command: c.OnTask) -> Decision:
+    def do(self, command: commands.OnTask) -> Decision:
         """Decide and commit."""
         verdict = self.verdict(command)
         assert not isinstance(verdict, AofError), f"{verdict.code}: {verdict}"
         self.commit(command, verdict)
         return verdict
 
-    def refused(self, command: c.OnTask) -> AofError:
+    def refused(self, command: commands.OnTask) -> AofError:
         """Decide, and see a refusal that helps."""
         verdict = self.verdict(command)
         if isinstance(verdict, Decision) and verdict.refusal is not None:  # it is on record, and still a refusal
@@ -163,7 +170,7 @@ class World:
         assert len(verdict.message) < 1_000, "a refusal does not repeat what it was flooded with"
         return verdict
 
-    def verdict(self, command: c.OnTask) -> Verdict:
+    def verdict(self, command: commands.OnTask) -> Verdict:
         """What the core says, twice: the same input gives the same answer."""
         records = self.load(command)
         first, second = decide(records, command, self.now), decide(records, command, self.now)
@@ -176,7 +183,7 @@ class World:
             assert msgspec.structs.replace(first, refusal=None) == msgspec.structs.replace(second, refusal=None)
         return first
 
-    def load(self, command: c.OnTask) -> Records:
+    def load(self, command: commands.OnTask) -> Records:
         """Exactly what `needs` asks for, until it asks for nothing new."""
         records = Records(policy=self.policy)
         wanted = Needs()
@@ -246,7 +253,7 @@ class World:
     def _key_owner(self, key: str) -> str | None:
         return next((task.id for task in self.tasks.values() if task.key is not None and task.key.value == key), None)
 
-    def commit(self, command: c.OnTask, decision: Decision) -> None:
+    def commit(self, command: commands.OnTask, decision: Decision) -> None:
         """Number the events, take them through JSON, and apply them."""
         writable = needs(command, self.load(command)).write
         for number, draft in enumerate(decision.drafts, start=1):
@@ -266,7 +273,7 @@ class World:
         for touched in {draft.task_id for draft in decision.drafts}:
             self.check(touched)
 
-    def _event(self, command: c.OnTask, decision: Decision, draft: Draft, place: tuple[int, int]) -> Event:
+    def _event(self, command: commands.OnTask, decision: Decision, draft: Draft, place: tuple[int, int]) -> Event:
         event = Event(
             seq=len(self.events) + 1,
             type=draft.type,
@@ -300,7 +307,7 @@ class World:
             return
         before, after = event.payload["from"], event.payload["to"]
         assert before == self.tasks[event.task_id].status, f"{event} does not begin where the task is"
-        assert allows(before, after) or (before in FINISHED and after == "ready"), f"{before} → {after}"
+        assert status_allows(before, after) or (before in FINISHED and after == "ready"), f"{before} → {after}"
 
     def check(self, task_id: str) -> None:
         """What holds of every task between two commits."""
@@ -323,13 +330,13 @@ class World:
         assert task_id not in self._reached(task_id), "a task waits for itself"
         self._check_waiting(task)
 
-    def _note_freedom(self, command: c.OnTask, event: Event) -> None:
+    def _note_freedom(self, command: commands.OnTask, event: Event) -> None:
         """Who was taken out of `blocked` by hand is free until blocked again."""
         if event.type != "task.transitioned":
             return
         if event.payload["to"] == "blocked":
             self.freed.discard(event.task_id)
-        elif event.payload["from"] == "blocked" and isinstance(command, c.Unblock | c.Update):
+        elif event.payload["from"] == "blocked" and isinstance(command, commands.Unblock | commands.Update):
             self.freed.add(event.task_id)
 
     def _check_waiting(self, task: Task) -> None:

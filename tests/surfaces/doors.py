@@ -25,15 +25,14 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import CallToolResult
 
 import aof
-from aof.adapters.cli.help.spelling import spell
-from aof.adapters.cli.main import EXIT_BY_CODE, EXIT_BY_KIND
-from aof.adapters.http.api.responses import PREFIX, STATUS_BY_CODE, STATUS_BY_KIND, method_of
-from aof.app.fabric import Fabric
-from aof.app.operations.call import Caller, parameters, perform
-from aof.app.operations.catalogue import BY_NAME, Operation
-from aof.app.operations.error_payload import wire_names
-from aof.core.errors.base import AofError, Call
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.api.call import Caller, parameters, perform, wire_names
+from aof.api.catalogue import BY_NAME, Operation
+from aof.api.fabric import Fabric
+from aof.errors import AofError, Call
+from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.surfaces.cli.hints import spell
+from aof.surfaces.cli.main import EXIT_BY_CODE, EXIT_BY_KIND
+from aof.surfaces.http.responses import PREFIX, STATUS_BY_CODE, STATUS_BY_KIND, method_of
 
 WHO = "tester"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from aof.app.fabric import Fabric
+from aof.api.fabric import Fabric
 from tests.support.service import workflow
 from tests.support.workflows import hop, template
 from tests.surfaces.scripts import MISSING
@@ -379,9 +379,7 @@ CHARTED: dict[str, Provoke] = {
 }
 
 _FAMILY = "a family of errors: what is raised has a code of its own"
-_MACHINE = (
-    "the machine, the disk or the data directory is unfit; tests/faults and tests/adapters/cli/test_wrong_states.py"
-)
+_MACHINE = "the machine, the disk or the data directory is unfit; tests/faults and tests/cli/test_wrong_states.py"
 _CHART = "needs an org chart, and callers that it binds; tests/app/org, tests/contracts/test_handoffs.py"
 _ANSWER = "the reason of a refused message: `send` answers for each, and fails for none"
 NOT_BY_A_CALL: dict[str, str] = {
@@ -416,7 +414,7 @@ NOT_BY_A_CALL: dict[str, str] = {
     "not_undoable": "needs a change that cannot be undone; tests of undo",
     "actor_mismatch": "depends on how the caller has proven itself; tests/surfaces/test_identity.py",
     "too_many_requests": "the server's limits; tests/adapters/http/limits",
-    "unauthenticated": "no token, or no secret of a run; tests/adapters/http/test_guard.py, test_secret.py",
+    "unauthenticated": "no token, or no secret of a run; tests/http/test_guard.py, test_secret.py",
     "rebuttal_late": "needs cycles of a WORKLOG; tests/app/documents",
     "rebuttal_used": "needs cycles of a WORKLOG; tests/app/documents",
     "workflow_not_attached": "never seen from outside: the dispatcher attaches the workflow and goes on",

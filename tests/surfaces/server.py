@@ -10,10 +10,10 @@ import sys
 
 from starlette.types import ASGIApp
 
-from aof.adapters.http.app import HttpSettings, make_app
-from aof.app.operations.call import Caller
-from aof.entrypoints import serve
-from aof.entrypoints.bootstrap import open_fabric
+from aof.api.call import Caller
+from aof.service import serve
+from aof.service.bootstrap import open_fabric
+from aof.surfaces.http.app import HttpSettings, make_app
 
 ANYBODY = Caller("anybody")
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from aof.app.fabric import Fabric
+from aof.api.fabric import Fabric
 from tests.surfaces.doors import Answer, Door, Refusal
 
 _SPAN = re.compile(  # how long something took, or has left

@@ -13,15 +13,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from aof.adapters.cli.spec.generate import spelled
-from aof.adapters.cli.spec.grammar import Verb
-from aof.adapters.cli.spec.operations import NAMES
-from aof.adapters.cli.spec.verbs import VERBS, verb_of
-from aof.adapters.http.api.openapi import document
-from aof.adapters.mcp.tools import tools
-from aof.app.fabric import Fabric
-from aof.app.operations.catalogue import BY_TOOL, OPERATIONS, Operation
-from aof.app.operations.schemas import input_schema, shown_fields
+from aof.api.catalogue import BY_TOOL, OPERATIONS, Operation, input_schema, shown_fields
+from aof.api.fabric import Fabric
+from aof.surfaces.cli.generate import spelled
+from aof.surfaces.cli.grammar import Verb
+from aof.surfaces.cli.operations import NAMES
+from aof.surfaces.cli.verbs import VERBS, verb_of
+from aof.surfaces.http.openapi import document
+from aof.surfaces.mcp.tools import tools
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "operations.md"
 # The fabric of one caller is `fabric.as_actor(name)`; its methods need not ask again.

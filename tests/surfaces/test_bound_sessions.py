@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
-from tests.app.commands.test_ways_around import message
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import init_data_dir, open_fabric
+from tests.kernel.test_ways_around import message
 from tests.surfaces.doors import Answer, OnTheCommandLine, OverMcp, Refusal, mcp_session
 
 CHART = {"schemaVersion": 1, "agents": [{"id": "ada"}, {"id": "bob"}, {"id": "rev", "roles": ["reviewer"]}]}

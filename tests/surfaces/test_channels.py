@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from aof.app.fabric import Fabric
+from aof.api.fabric import Fabric
 from tests.support.messages import (
     Fields,
     accepted,

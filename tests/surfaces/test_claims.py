@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aof.core.model.times import millis
+from aof.kernel.model import millis
 from tests.support.service import workflow
 from tests.support.waiting import eventually
 from tests.support.workflows import hop, template

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 import ryaml
 
-from aof.adapters.runners.processes import of_run
-from aof.entrypoints.bootstrap import open_fabric
-from aof.entrypoints.trust import trust_data_dir
+from aof.service.bootstrap import open_fabric
+from aof.service.runners.processes import processes_of_run
+from aof.service.upkeep import trust_data_dir
 from tests.support.requirements import requirement
 from tests.support.service import Up, directory, lives, scripted
 from tests.surfaces.doors import OnTheCommandLine, OverMcp, Refusal, mcp_door, mcp_session, of_tool
@@ -205,7 +205,7 @@ def test_a_cancelled_worker_is_asked_then_made_to_stop_and_writes_nothing_more(t
         up.wait("message", task_id)
         lease = fabric.get(task_id).lease
         assert lease is not None
-        (pid,) = of_run(str(root), lease.run_id)
+        (pid,) = processes_of_run(str(root), lease.run_id)
         late = {"taskId": task_id, "body": "Late.\n"}
         with mcp_session(root, tools="all", actor="ada", run=lease.run_id) as (portal, client):
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.errors.base import AofError
-from aof.entrypoints.bootstrap import open_fabric
-from aof.stores.base.fold import fold
-from aof.stores.filesystem.store import FilesystemStore
+from aof.api.fabric import Fabric
+from aof.errors import AofError
+from aof.service.bootstrap import open_fabric
+from aof.store.files.store import FilesystemStore
+from aof.store.fold import fold
 from tests.support.disks import Step, SteppingDisk
 from tests.support.requirements import requirement
 from tests.support.waiting import BOUND

@@ -13,8 +13,8 @@ from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.shared.exceptions import MCPError
 from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY, CallToolResult, Request, RequestParams, Result
 
-from aof.app.fabric import Fabric
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.surfaces.doors import mcp_process
 
 EXTENSION = "io.modelcontextprotocol/tasks"

@@ -15,9 +15,9 @@ from anyio.from_thread import start_blocking_portal
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from aof.app.fabric import Fabric
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
-from tests.app.commands.test_ways_around import message
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import init_data_dir, open_fabric
+from tests.kernel.test_ways_around import message
 from tests.surfaces.doors import (
     Answer,
     Door,

@@ -22,11 +22,11 @@ from anyio.from_thread import start_blocking_portal
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from aof.adapters.cli.main import main
-from aof.app.operations.catalogue import BY_NAME, TIERS, listed_in
-from aof.app.operations.error_payload import wire_names
-from aof.core.errors.base import AofError, Call
-from aof.entrypoints import serve
+from aof.api.call import wire_names
+from aof.api.catalogue import BY_NAME, TIERS, listed_in
+from aof.errors import AofError, Call
+from aof.service import serve
+from aof.surfaces.cli.main import main
 from tests.surfaces.doors import OnTheCommandLine, OverHttp, Refusal, errors_below, of_response, of_tool, room
 from tests.surfaces.provocations import CHART, CHARTED, NOT_BY_A_CALL, PLAIN, WHO, Asked, Scene
 

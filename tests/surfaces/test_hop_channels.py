@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.core.model.workflow import workflow_of
-from aof.entrypoints.bootstrap import open_fabric
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import open_fabric
+from aof.workflows.model import workflow_of
 from tests.support.messages import prefixed, report, update
 from tests.support.service import Up, chart, scripted, workflow
 from tests.support.workflows import REVIEW

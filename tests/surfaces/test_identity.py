@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from aof.adapters.http.api.responses import PREFIX
+from aof.surfaces.http.responses import PREFIX
 from tests.support.desk import contents
 from tests.surfaces.doors import OnTheCommandLine, OverHttp, http_door, new_token
 

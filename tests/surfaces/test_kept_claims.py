@@ -14,12 +14,12 @@ from anyio.from_thread import start_blocking_portal
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from aof.app.fabric import Fabric
-from aof.app.operations.call import Caller, parameters, perform
-from aof.app.operations.catalogue import BY_NAME
-from aof.core.model.times import millis
-from aof.core.model.workflow import leases
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.api.call import Caller, parameters, perform
+from aof.api.catalogue import BY_NAME
+from aof.api.fabric import Fabric
+from aof.kernel.model import millis
+from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.workflows.model import leases
 from tests.support.messages import message
 from tests.support.waiting import eventually
 from tests.surfaces.doors import Refusal, http_server, mcp_session, new_token, of_tool

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aof.entrypoints.bootstrap import init_data_dir
+from aof.service.bootstrap import init_data_dir
 from tests.support.desk import contents
 from tests.surfaces.doors import environment
 

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from aof.core.model.kinds import Priority
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.kernel.model import Priority
+from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.support.requirements import requirement
 from tests.surfaces.doors import (
     WHO,

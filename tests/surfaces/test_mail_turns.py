@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aof.app.fabric import Fabric
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.support.requirements import requirement
 from tests.support.service import Up, directory
 from tests.support.waiting import eventually

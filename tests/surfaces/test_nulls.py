@@ -8,10 +8,9 @@ import httpx
 import msgspec
 import pytest
 
-from aof.app.operations.call import parameters
-from aof.app.operations.catalogue import BY_NAME, BY_TOOL, OPERATIONS, Operation
-from aof.app.operations.schemas import input_schema
-from aof.core.errors.base import InvalidInput
+from aof.api.call import parameters
+from aof.api.catalogue import BY_NAME, BY_TOOL, OPERATIONS, Operation, input_schema
+from aof.errors import InvalidInput
 from tests.surfaces.doors import OverHttp, OverMcp, Refusal, of_response, of_tool
 
 _SAMPLES: dict[str, Any] = {"string": "text", "integer": 3, "array": ["x"], "object": {}}

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from aof.adapters.cli.spec.verbs import VERBS, verb_of
-from aof.app.fabric import Fabric
-from aof.app.operations.catalogue import OPERATIONS
+from aof.api.catalogue import OPERATIONS
+from aof.api.fabric import Fabric
+from aof.surfaces.cli.verbs import VERBS, verb_of
 from tests.support.requirements import requirement
 from tests.surfaces.conftest import Doors, opened
 from tests.surfaces.scripts import SCRIPTS, Script

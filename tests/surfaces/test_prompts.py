@@ -11,9 +11,9 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import EmbeddedResource, PromptReference, ResourceTemplateReference, TextContent, TextResourceContents
 
-from aof.app.fabric import Fabric
-from aof.app.operations.catalogue import BY_TOOL
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.api.catalogue import BY_TOOL
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.surfaces.doors import mcp_session
 
 CHART = {

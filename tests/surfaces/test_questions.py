@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aof.adapters.http.api.responses import PREFIX
+from aof.surfaces.http.responses import PREFIX
 from tests.support.messages import message
 from tests.support.service import workflow
 from tests.support.waiting import eventually

@@ -14,8 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aof.app.operations.catalogue import BY_TOOL, OPERATIONS, listed_in
-from aof.app.operations.schemas import input_schema
+from aof.api.catalogue import BY_TOOL, OPERATIONS, input_schema, listed_in
 from tests.support.desk import contents
 from tests.support.repository import ROOT
 from tests.support.requirements import requirement

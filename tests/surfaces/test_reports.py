@@ -14,7 +14,7 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import LoggingMessageNotificationParams
 
-from aof.entrypoints.bootstrap import init_data_dir
+from aof.service.bootstrap import init_data_dir
 from tests.surfaces.doors import http_server, mcp_process, new_token
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from aof.app.fabric import Fabric
+from aof.api.fabric import Fabric
 from aof.errors import NotAllowed, NothingReady, Reserved
 from tests.support.waiting import eventually
 from tests.surfaces.conftest import Doors

@@ -16,8 +16,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourceUpdated
 from mcp_types import ResourceUpdatedNotification
 
-from aof.app.fabric import Fabric
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.support.portable import valid
 from tests.support.requirements import requirement
 from tests.surfaces.doors import OnTheCommandLine, mcp_process, mcp_session

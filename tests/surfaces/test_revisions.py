@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from aof.adapters.http.api.responses import PREFIX
+from aof.surfaces.http.responses import PREFIX
 from tests.surfaces.conftest import Doors
 from tests.surfaces.doors import OverHttp, environment
 

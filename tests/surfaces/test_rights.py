@@ -15,10 +15,10 @@ from anyio.from_thread import start_blocking_portal
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from aof.app.fabric import Fabric
-from aof.app.operations.call import Caller, parameters, perform
-from aof.app.operations.catalogue import BY_NAME, OPERATIONS
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.api.call import Caller, parameters, perform
+from aof.api.catalogue import BY_NAME, OPERATIONS
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.support import rights
 from tests.support.repository import ROOT
 from tests.support.rights import CASES, CHART, COLUMNS, LISTED, PERSON, READS, WORKFLOW, Case, Column

@@ -17,11 +17,11 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 import aof
-from aof.adapters.mcp.tools import SECRETS
-from aof.app.fabric import Fabric
-from aof.app.operations.error_payload import wire_names
-from aof.core.errors.base import AofError, Call
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.api.call import wire_names
+from aof.api.fabric import Fabric
+from aof.errors import AofError, Call
+from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.surfaces.mcp.tools import SECRETS
 from tests.support.desk import contents
 from tests.surfaces.doors import (
     Answer,

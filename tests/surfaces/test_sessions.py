@@ -17,10 +17,10 @@ from anyio.from_thread import start_blocking_portal
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from aof.app.fabric import Fabric
-from aof.core.model.times import millis
-from aof.core.model.workflow import workflow_of
-from aof.entrypoints.bootstrap import init_data_dir, open_fabric
+from aof.api.fabric import Fabric
+from aof.kernel.model import millis
+from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.workflows.model import workflow_of
 from tests.support.portable import valid
 from tests.support.requirements import requirement
 from tests.support.service import workflow

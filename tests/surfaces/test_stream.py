@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from aof.adapters.http.api.responses import PREFIX
-from aof.app.fabric import Fabric
+from aof.api.fabric import Fabric
+from aof.surfaces.http.responses import PREFIX
 from tests.support.portable import EVENTS
 from tests.surfaces.doors import OverHttp
 

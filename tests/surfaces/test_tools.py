@@ -15,8 +15,8 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Tool, ToolAnnotations
 
-from aof.app.operations.catalogue import BY_TOOL
-from aof.core.model.lifecycle import STATUSES
+from aof.api.catalogue import BY_TOOL
+from aof.kernel.model import STATUSES
 from tests.support.requirements import requirement
 from tests.surfaces.conftest import Doors
 from tests.surfaces.doors import OverHttp, OverMcp, environment, mcp_session, of_tool

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from aof.adapters.http.api.responses import PREFIX
+from aof.surfaces.http.responses import PREFIX
 from tests.surfaces.doors import OverHttp, http_door
 
 _MANY = 60  # more than a server has threads

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from aof import __version__
-from aof.stores.filesystem.io.system import file_system
+from aof.store.files.disk import file_system
 
 _NO_DISK = frozenset({"tmpfs", "ramfs", "devtmpfs"})
 _GET_FLAGS, _SET_FLAGS, _TOP_OF_TREES = 0x80086601, 0x40086602, 0x00020000  # from linux/fs.h; the flag is chattr's T

@@ -1,16 +1,46 @@
-"""From measurements to rows, with the requirement beside each. Must not measure anything."""
+"""From measurements to a table: every figure with its spread, the requirement beside it, and whether it is met.
+
+Must not measure anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
-from aof.bench import audits, documents, fabric, merges, raw, service
+from aof.bench import commits, histories
+from aof.bench import processes as bench_processes
+from aof.bench.processes import AFTER, BARE, HELP, VERBS, Calls
 from aof.bench.rounds import Figure, RoundEntry, Series, Subject
 from aof.bench.sizes import SIZES, SMALL, SizeFigures
-from aof.bench.startup import AFTER, BARE, HELP, VERBS, Calls
-from aof.bench.table import Need, Part, TableRow, seconds
 
 ONE, MANY = 1, 8
+
+
+class Need(NamedTuple):
+    """What a ratio must reach, or stay below where it is a cost; `aim` is what we would like."""
+
+    limit: float
+    aim: float | None = None
+    at_most: bool = False
+
+    def __str__(self) -> str:
+        sign = "≤" if self.at_most else "≥"
+        return f"{sign} {self.limit:g}" + (f" (aim {self.aim:g})" if self.aim is not None else "")
+
+    def verdict(self, ratio: float) -> str:
+        """`met` also says when the aim is not."""
+        if self._reached(ratio, self.limit):
+            if self.aim is None or self._reached(ratio, self.aim):
+                return "met"
+            return "met, above the aim" if self.at_most else "met, below the aim"
+        return "MISSED"
+
+    def _reached(self, ratio: float, limit: float) -> bool:
+        return ratio <= limit if self.at_most else ratio >= limit
+
+
 _ONE_PROCESS = Need(0.35, aim=0.5)
 _MANY_PROCESSES = Need(0.33, aim=0.5)
 _DOCUMENTS = Need(0.25)
@@ -32,29 +62,29 @@ Measurements = Mapping[str, Series]
 def entries(others: Sequence[Subject] = ()) -> list[RoundEntry]:
     """What runs in turns: each of ours next to the limit that it is held against."""
     return [
-        RoundEntry(raw.SMALL_FILE, ONE),
-        RoundEntry(raw.OUTSIDE, ONE),
-        RoundEntry(fabric.LIFECYCLE, ONE),
+        RoundEntry(commits.SMALL_FILE, ONE),
+        RoundEntry(commits.OUTSIDE, ONE),
+        RoundEntry(commits.LIFECYCLE, ONE),
         *(RoundEntry(queue, ONE) for queue in others),
-        RoundEntry(documents.ENTRIES, ONE),
-        RoundEntry(documents.MAIL, ONE),
-        RoundEntry(raw.INSIDE, MANY),
+        RoundEntry(commits.ENTRIES, ONE),
+        RoundEntry(commits.MAIL, ONE),
+        RoundEntry(commits.INSIDE, MANY),
         *(RoundEntry(queue, MANY) for queue in others),
-        RoundEntry(fabric.LIFECYCLE, MANY),
-        RoundEntry(documents.ENTRIES, MANY),
-        RoundEntry(documents.MAIL, MANY),
-        RoundEntry(raw.OUTSIDE, MANY),
+        RoundEntry(commits.LIFECYCLE, MANY),
+        RoundEntry(commits.ENTRIES, MANY),
+        RoundEntry(commits.MAIL, MANY),
+        RoundEntry(commits.OUTSIDE, MANY),
     ]
 
 
 def limits(found: Measurements) -> Part:
     """The bare disk."""
-    files = of(found, raw.SMALL_FILE, ONE).rates()
+    files = of(found, commits.SMALL_FILE, ONE).rates()
     rows = [
-        TableRow("append and flush, 1 process", Figure.of(of(found, raw.OUTSIDE, ONE).rates()), "/s"),
+        TableRow("append and flush, 1 process", Figure.of(of(found, commits.OUTSIDE, ONE).rates()), "/s"),
         *(
             TableRow(f"{MANY} processes, flushed {where} the lock", Figure.of(of(found, subject, MANY).rates()), "/s")
-            for where, subject in (("inside", raw.INSIDE), ("outside", raw.OUTSIDE))
+            for where, subject in (("inside", commits.INSIDE), ("outside", commits.OUTSIDE))
         ),
         _time("a small file made whole, not flushed", Figure.of([1 / rate for rate in files])),
     ]
@@ -65,7 +95,7 @@ def lifecycles(found: Measurements, log_bytes: float) -> Part:
     """AOF beside the bare disk."""
     rows: list[TableRow] = []
     for processes, need in ((ONE, _ONE_PROCESS), (MANY, _MANY_PROCESSES)):
-        ours, limit = of(found, fabric.LIFECYCLE, processes), of(found, raw.OUTSIDE, processes)
+        ours, limit = of(found, commits.LIFECYCLE, processes), of(found, commits.OUTSIDE, processes)
         name = processes_text(processes)
         rows += [
             TableRow(f"lifecycles, {name}", Figure.of(ours.rates()), "/s"),
@@ -80,7 +110,7 @@ def lifecycles(found: Measurements, log_bytes: float) -> Part:
             TableRow(f"CPU a commit, {name}: user", Figure.of(ours.user()), "µs"),
             TableRow(f"CPU a commit, {name}: system", Figure.of(ours.system()), "µs"),
         ]
-    one, many = of(found, fabric.LIFECYCLE, ONE), of(found, fabric.LIFECYCLE, MANY)
+    one, many = of(found, commits.LIFECYCLE, ONE), of(found, commits.LIFECYCLE, MANY)
     rows.append(
         TableRow(
             f"{MANY} processes beside 1", None, "", Figure.ratio(many.rates(), one.rates()), "AOF, 1 process", AHEAD
@@ -90,17 +120,17 @@ def lifecycles(found: Measurements, log_bytes: float) -> Part:
     return Part("AOF: create, claim, complete; three durable commits and their files", tuple(rows))
 
 
-def written(found: Measurements, lengths: documents.Measured) -> Part:
+def written(found: Measurements, lengths: commits.DocumentsMeasured) -> Part:
     """Documents beside tasks, and a long file beside a short one."""
     rows: list[TableRow] = []
     for processes in (ONE, MANY):
-        tasks, name = of(found, fabric.LIFECYCLE, processes), processes_text(processes)
-        for what, subject in (("entries", documents.ENTRIES), ("steps of mail", documents.MAIL)):
+        tasks, name = of(found, commits.LIFECYCLE, processes), processes_text(processes)
+        for what, subject in (("entries", commits.ENTRIES), ("steps of mail", commits.MAIL)):
             ours = of(found, subject, processes)
             ratio = Figure.ratio(ours.commits(), tasks.commits())
             against = f"task commits, {name}"
             rows.append(TableRow(f"{what}, {name}", Figure.of(ours.commits()), "/s", ratio, against, _DOCUMENTS))
-    long = _time(f"an entry in a WORKLOG of {documents.LINES:,} lines", lengths.large)
+    long = _time(f"an entry in a WORKLOG of {commits.LINES:,} lines", lengths.large)
     rows += [
         _time("an entry in a new WORKLOG", lengths.small),
         TableRow(long.name, long.figure, long.unit, lengths.ratio, "the same in a new one", _GROWTH),
@@ -150,17 +180,17 @@ def calls(found: Calls, tasks: Sequence[int]) -> Part:
     return Part("The command line: one call, from its start to its end", tuple(rows))
 
 
-def audited(found: audits.AuditsMeasured) -> Part:
+def audited(found: histories.AuditsMeasured) -> Part:
     """Audit records by each key, among many and among few."""
     rows = []
-    for key in audits.KEYS:
+    for key in histories.KEYS:
         row = _time(f"audit by {key}, {found.many:,} records", found.figure(key))
         beside = f"the same among {found.few:,}"
         rows.append(TableRow(row.name, row.figure, row.unit, found.ratio(key), beside, _AUDIT))
     return Part("Audit: ten records of one handoff, task, sender or receiver", tuple(rows))
 
 
-def merged(found: merges.MergesMeasured) -> Part:
+def merged(found: histories.MergesMeasured) -> Part:
     """Two histories that come together."""
     row = _time(f"merge, 2 lanes x {found.commits:,} commits, CPU", Figure.of(found.merges))
     rows = (
@@ -170,7 +200,7 @@ def merged(found: merges.MergesMeasured) -> Part:
     return Part("Merge: two clones that both worked", rows)
 
 
-def served(found: service.ServiceFigures) -> Part:
+def served(found: bench_processes.ServiceFigures) -> Part:
     """The scheduler and the service."""
     started = Figure(*(value / _FIRST_STEP for value in found.started))
     idle = Figure(*[found.idle * 100] * 3)
@@ -201,5 +231,102 @@ def processes_text(count: int) -> str:
 
 
 def _time(name: str, figure: Figure) -> TableRow:
-    shown, unit = seconds(figure)
+    shown, unit = seconds_text(figure)
     return TableRow(name, shown, unit)
+
+
+_HEADINGS = ("", "median", "spread", "ratio", "spread", "against", "required", "")
+_RIGHT = (1, 3)
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One line: a figure, or a ratio, or both."""
+
+    name: str
+    figure: Figure | None = None
+    unit: str = ""
+    ratio: Figure | None = None
+    against: str = ""
+    need: Need | None = None
+
+    @property
+    def verdict(self) -> str:
+        """Empty where nothing is required."""
+        return self.need.verdict(self.ratio.value) if self.need is not None and self.ratio is not None else ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything that the table shows, unrounded."""
+        plain = asdict(self)
+        for key in ("figure", "ratio"):
+            value: Figure | None = getattr(self, key)
+            plain[key] = value._asdict() if value is not None else None
+        plain["need"] = str(self.need) if self.need is not None else None
+        return plain | {"verdict": self.verdict}
+
+    def cells(self) -> tuple[str, ...]:
+        """As the table shows it."""
+        figure, ratio = self.figure, self.ratio
+        return (
+            self.name,
+            f"{number_text(figure.value)} {self.unit}" if figure else "",
+            _spread(figure),
+            f"{ratio.value:.2f}" if ratio else "",
+            _spread(ratio, ratio=True),
+            self.against,
+            str(self.need) if self.need else "",
+            self.verdict,
+        )
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows under one heading."""
+
+    title: str
+    rows: tuple[TableRow, ...]
+
+
+def number_text(value: float) -> str:
+    """Three digits that count."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def seconds_text(figure: Figure) -> tuple[Figure, str]:
+    """The same in a unit that reads well."""
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
+        if figure.value * factor >= 1 or unit == "µs":
+            return Figure(*(value * factor for value in figure)), unit
+    raise AssertionError(figure)
+
+
+def render_table(machine: dict[str, str], parts: Sequence[Part]) -> str:
+    """The whole text."""
+    lines = [f"{name + ':':<15}{value}" for name, value in machine.items()]
+    grid = [row.cells() for part in parts for row in part.rows]
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *grid, strict=True)]
+    lines += ["", _line(_HEADINGS, widths), "─" * (sum(widths) + 2 * (len(widths) - 1))]
+    for part in parts:
+        lines += [part.title, *(_line(row.cells(), widths) for row in part.rows), ""]
+    missed = [row.name for part in parts for row in part.rows if row.verdict == "MISSED"]
+    judged = sum(1 for part in parts for row in part.rows if row.verdict)
+    lines.append(
+        f"{judged - len(missed)} of {judged} requirements met" + (f"; missed: {'; '.join(missed)}" if missed else "")
+    )
+    return "\n".join(lines)
+
+
+def _line(cells: Iterable[str], widths: Sequence[int]) -> str:
+    placed = [
+        text.rjust(width) if place in _RIGHT else text.ljust(width)
+        for place, (text, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "  ".join(placed).rstrip()
+
+
+def _spread(figure: Figure | None, *, ratio: bool = False) -> str:
+    if figure is None or figure.low == figure.high:
+        return ""
+    return f"{figure.low:.2f}..{figure.high:.2f}" if ratio else f"{number_text(figure.low)}..{number_text(figure.high)}"

@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from aof.app.fabric import Fabric
-from aof.bench import fabric as lifecycle
+from aof.api.fabric import Fabric
+from aof.bench import commits as bench_commits
 from aof.bench.rounds import Figure
-from aof.entrypoints.bootstrap import open_fabric
-from aof.stores.filesystem.store import FilesystemStore
+from aof.service.bootstrap import open_fabric
+from aof.store.files.store import FilesystemStore
 
 SMALL = 100
 SIZES = (1_000, 10_000, 100_000)
@@ -28,9 +28,9 @@ _READS = 15
 _SAMPLE = 2_000
 _REBUILDS = 3
 _STEPS: dict[str, Callable[[Fabric, str], str]] = {
-    "create": lambda fabric, _: lifecycle.create(fabric),
-    "claim": lifecycle.claim,
-    "complete": lifecycle.complete,
+    "create": lambda fabric, _: bench_commits.create(fabric),
+    "claim": bench_commits.claim,
+    "complete": bench_commits.complete,
 }
 
 
@@ -104,7 +104,7 @@ def measure(
 def written(folder: Path, tasks: int) -> str:
     """A directory with so many tasks, everything flushed, from now on durable."""
     folder.mkdir(parents=True)
-    root = lifecycle.prepare(folder, "relaxed")
+    root = bench_commits.prepare_fabric(folder, "relaxed")
     workers = max(1, min(4, os.cpu_count() or 1, tasks // 100))
     shares = [tasks // workers + (number < tasks % workers) for number in range(workers)]
     children = [_CONTEXT.Process(target=_generate, args=(root, share), daemon=True) for share in shares]
@@ -114,7 +114,7 @@ def written(folder: Path, tasks: int) -> str:
         child.join()
         if child.exitcode:
             raise RuntimeError("a process that should write tasks has failed")
-    lifecycle.set_durability(root, "full")
+    bench_commits.set_durability(root, "full")
     with open_fabric(root, actor="bench") as fabric:
         _store(fabric).checkpoint()
     return root
@@ -126,15 +126,15 @@ def _generate(root: str, tasks: int) -> None:
         for number in range(tasks):
             waits = (last,) if number % 50 == 25 else ()
             last = fabric.create(
-                f"{lifecycle.TITLE}, part {number}",
-                brief=lifecycle.BRIEF,
+                f"{bench_commits.TITLE}, part {number}",
+                brief=bench_commits.BRIEF,
                 review=False,
                 depends_on=waits,
                 tags=("bench",),
             ).task_id
             if number % 10 == 0:
-                lifecycle.claim(fabric, last)
-                lifecycle.complete(fabric, last)
+                bench_commits.claim(fabric, last)
+                bench_commits.complete(fabric, last)
 
 
 def _growth(here: Fabric, there: Fabric, commits: int) -> dict[str, Growth]:
@@ -165,7 +165,7 @@ def _next(fabric: Fabric) -> float:
         found = fabric.claim(agent="bench").task_id
 
     seconds = _timed(claim)
-    lifecycle.complete(fabric, found)
+    bench_commits.complete(fabric, found)
     return seconds
 
 

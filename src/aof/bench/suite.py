@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from aof.bench import audits, documents, fabric, machine, merges, report, rounds, service, sizes, startup
+from aof.bench import commits, histories, machine, processes, report, rounds, sizes
+from aof.bench.report import Part, TableRow
 from aof.bench.rounds import Series, Subject
-from aof.bench.table import Part, TableRow
-from aof.ports.progress import Say
+from aof.support.printable import Say
 
 _ENOUGH = 50  # commits: with fewer it is a quick run
 
@@ -62,20 +62,20 @@ def measure(
         header["WARNING"] = "this is not a disk, a flush does nothing here: name a folder on one with --dir"
     place = folder / "log"
     place.mkdir()
-    log_bytes = fabric.bytes_per_commit(place)
+    log_bytes = commits.bytes_per_commit(place)
     found = rounds.in_turns(report.entries(others), folder, rounds=plan.rounds, seconds=plan.seconds, say=say)
     parts = [report.limits(found), report.lifecycles(found, log_bytes)]
-    parts.append(report.written(found, documents.measure(folder / "documents", entries=plan.commits, say=say)))
+    parts.append(report.written(found, commits.measure_documents(folder / "documents", entries=plan.commits, say=say)))
     if compared is not None:
         parts.append(compared(found))
     measured = [sizes.measure(folder, tasks, commits=plan.commits, say=say, parser=parser) for tasks in plan.sizes]
     parts += [report.size(one) for one in measured]
     if measured:
-        calls = startup.measure({one.tasks: one.root for one in measured}, rounds=plan.calls, say=say)
+        calls = processes.measure_startup({one.tasks: one.root for one in measured}, rounds=plan.calls, say=say)
         parts.append(report.calls(calls, plan.sizes))
-        parts.append(report.audited(audits.measure(folder, quick=plan.commits < _ENOUGH, say=say)))
-        parts.append(report.merged(merges.measure(quick=plan.commits < _ENOUGH, say=say)))
-        parts.append(report.served(service.measure(folder, quick=plan.commits < _ENOUGH, say=say)))
+        parts.append(report.audited(histories.measure_audits(folder, quick=plan.commits < _ENOUGH, say=say)))
+        parts.append(report.merged(histories.measure_merges(quick=plan.commits < _ENOUGH, say=say)))
+        parts.append(report.served(processes.measure_service(folder, quick=plan.commits < _ENOUGH, say=say)))
     return BenchRun(header, [part for part in parts if part.rows])
 
 

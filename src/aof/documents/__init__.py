@@ -1,1 +1,1 @@
-"""WORKLOG, MAILBOX and charter as text: parse and render. Pure: no I/O, no clock, no rule about who may do what."""
+"""WORKLOG, MAILBOX and charter: text that follows the log and that people edit, too."""

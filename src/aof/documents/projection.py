@@ -1,7 +1,6 @@
-"""How a document follows from the log: the contract between a document and the store that keeps its files.
+"""How a document follows from the log: the contract with the store that keeps its files.
 
-A projection turns events into text and recognises text that it has written before, so that nothing is written twice
-and nothing that a person wrote is lost. Must not know where files lie, nor how the log is kept.
+Also who may speak in a document.
 """
 
 from __future__ import annotations
@@ -11,7 +10,11 @@ from typing import Protocol
 
 import msgspec
 
-from aof.core.model.events import Event
+from aof.errors import AofError, Call, NotAllowed
+from aof.kernel import limits as kernel_limits
+from aof.kernel.commands import OnDocument
+from aof.kernel.model import Event, Policy
+from aof.org import rights
 
 LOCK = "document:"
 
@@ -102,3 +105,47 @@ class Projection(Protocol):
 def lock_of(name: str) -> str:
     """The named lock of a document."""
     return f"{LOCK}{name}"
+
+
+_NAME = 128
+
+
+def speaker_refusal(policy: Policy, command: OnDocument) -> AofError | None:
+    """Why the caller may not speak as the one that it names, or why that one may not speak at all."""
+    named = kernel_limits.line("actor", command.actor, _NAME, required=True) or kernel_limits.names(agent=command.agent)
+    if named is not None:
+        return named
+    agent = command.acting
+    bound = policy.binds and command.outside
+    if agent != command.actor and bound and not rights.may_act_for(policy, command.actor, agent, None):
+        return rights.mismatch(command.actor, agent)
+    return stranger(policy, agent)
+
+
+def stranger(policy: Policy, name: str) -> AofError | None:
+    """The refusal of a name that is not in the roster, where there is one."""
+    chart = policy.org
+    if chart is None or name in chart.by_id or is_maintainer(policy, name):
+        return None
+    return NotAllowed(
+        f"{name[:80]} is neither in the org chart nor a maintainer",
+        "use the name of an agent of the chart; see who there is",
+        Call("org_show", {}),
+        agent=name[:80],
+    )
+
+
+def is_maintainer(policy: Policy, name: str) -> bool:
+    """Whether the settings name somebody as a maintainer."""
+    return name in policy.maintainers
+
+
+def not_maintainer(policy: Policy, command: OnDocument, what: str) -> NotAllowed | None:
+    """The refusal of what only a maintainer may do; where the settings name none, everybody may."""
+    if not policy.has_maintainers or is_maintainer(policy, command.acting):
+        return None
+    return NotAllowed(
+        f"{command.acting[:80]} is no maintainer and may not {what}",
+        f"let a maintainer do it: {', '.join(policy.maintainers[:5]) or 'one whose name is proven'}",
+        agent=command.acting[:80],
+    )

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.core.documents.mailbox.lifecycle import StatusChange
-from aof.core.documents.mailbox.message import Ack
-from aof.documents.escaping import plain
-from aof.documents.mailbox import card, mailbox
-from aof.documents.mailbox.body import contained, original, trimmed
-from aof.documents.mailbox.mailbox import Mailbox
+from aof.documents import mail_cards, mailbox
+from aof.documents.mail_cards import contained_body, original_body, trimmed_body
+from aof.documents.mail_rules import Ack, StatusChange
+from aof.documents.mailbox import Mailbox
+from aof.documents.markdown import plain_text
 from tests.support.mail import AT, POLICY, cards, message, objections
 from tests.support.requirements import requirement
 
@@ -50,14 +49,14 @@ _lines = st.lists(st.sampled_from(_HOSTILE) | st.text(max_size=30), max_size=12)
 
 @given(_lines)
 def test_a_body_comes_back_as_it_was_given(lines: list[str]) -> None:
-    body = plain("\n".join(lines))
-    assert original(contained(body)) == body
+    body = plain_text("\n".join(lines))
+    assert original_body(contained_body(body)) == body
 
 
 @given(_lines)
 def test_a_card_with_any_body_is_one_card_with_that_body(lines: list[str]) -> None:
-    body = trimmed(plain("\n".join(lines)))
-    before = mailbox.with_message(mailbox.new("Mailbox — x"), message(1), POLICY)
+    body = trimmed_body(plain_text("\n".join(lines)))
+    before = mailbox.with_message(mailbox.new_mailbox("Mailbox — x"), message(1), POLICY)
     after = mailbox.with_message(before, message(2, body=body), POLICY)
     box = Mailbox(after)
     assert [place.title for place in box.outline.cards] == ["MSG-20260221-002", "MSG-20260221-001"]
@@ -78,7 +77,7 @@ def test_a_card_with_any_body_is_one_card_with_that_body(lines: list[str]) -> No
 )
 def test_a_line_of_a_body_that_looks_like_structure_is_none(line: str, *, fenced: bool) -> None:
     body = f"before\n\n```\n{line}\n```\n\nafter" if fenced else f"before\n{line}\nafter"
-    before = mailbox.with_message(mailbox.new("Mailbox — x"), message(1), POLICY)
+    before = mailbox.with_message(mailbox.new_mailbox("Mailbox — x"), message(1), POLICY)
     after = mailbox.with_message(before, message(2, body=body), POLICY)
     box = Mailbox(after)
     assert [head.status for head in box.heads] == ["unread", "unread"]
@@ -95,7 +94,7 @@ def test_a_line_of_a_body_that_looks_like_structure_is_none(line: str, *, fenced
 @requirement("comms.mailbox.forged-text")
 def test_a_subject_that_looks_like_structure_is_only_a_subject() -> None:
     for subject in ("### MSG-20260221-009", "**Status:** closed", "a | b | c", "## Closed Summary"):
-        text = mailbox.with_message(mailbox.new("Mailbox — x"), message(1, subject=subject), POLICY)
+        text = mailbox.with_message(mailbox.new_mailbox("Mailbox — x"), message(1, subject=subject), POLICY)
         assert Mailbox(text).heads == (message(1, subject=subject, body=""),)
         assert objections(text) == []
 
@@ -103,10 +102,10 @@ def test_a_subject_that_looks_like_structure_is_only_a_subject() -> None:
 def test_a_body_of_many_open_fences_costs_no_more_than_its_length() -> None:
     body = "```a\n" * 12_000
     began = time.process_time()
-    assert original(contained(body)) == body.strip("\n")
+    assert original_body(contained_body(body)) == body.strip("\n")
     assert time.process_time() - began < 20  # it was minutes when each fence looked for its end anew
 
 
 def test_a_card_in_our_own_form_is_read_alike_in_both_ways() -> None:
     text = mailbox.render(message(1, body=""))
-    assert card.quick(text) == card.read(text).message
+    assert mail_cards.read_card_quickly(text) == mail_cards.read_card(text).message

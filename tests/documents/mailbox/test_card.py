@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aof.core.documents.mailbox.lifecycle import StatusChange
-from aof.core.documents.mailbox.message import Ack
-from aof.documents.mailbox import card, mailbox
+from aof.documents import mail_cards, mailbox
+from aof.documents.mail_rules import Ack, StatusChange
 from tests.support.mail import AT, POLICY, message
 from tests.support.requirements import requirement
 
@@ -55,7 +54,7 @@ def test_a_written_card_has_its_bold_lines_in_order() -> None:
 
 @requirement("comms.message.card-fields")
 def test_a_field_that_somebody_added_survives_an_acknowledgement() -> None:
-    text = mailbox.with_message(mailbox.new("Mailbox — x"), message(1), POLICY)
+    text = mailbox.with_message(mailbox.new_mailbox("Mailbox — x"), message(1), POLICY)
     text = text.replace("**Subject:** Question 1", "**Subject:** Question 1\n**Mode:** audit-mirror")
     after = mailbox.with_change(
         text, "MSG-20260221-001", StatusChange("acknowledged", "r"), Ack("bob", AT, "r"), POLICY
@@ -66,15 +65,15 @@ def test_a_field_that_somebody_added_survives_an_acknowledgement() -> None:
 
 @requirement("comms.message.table-card")
 def test_a_card_as_a_table_says_the_same_as_one_in_bold_lines() -> None:
-    assert card.read(_TABLE).message == _SAME
-    assert card.read(mailbox.render(_SAME)).message == _SAME
+    assert mail_cards.read_card(_TABLE).message == _SAME
+    assert mail_cards.read_card(mailbox.render(_SAME)).message == _SAME
     arrow = _TABLE.replace("| From | ada |\n| To | bob |", "| From | ada -> bob |")
-    assert card.read(arrow).message == _SAME
+    assert mail_cards.read_card(arrow).message == _SAME
 
 
 @requirement("comms.message.table-card")
 def test_a_change_keeps_the_form_of_a_table() -> None:
-    text = mailbox.new("Mailbox — x").replace("## Closed Summary", f"{_TABLE}\n## Closed Summary")
+    text = mailbox.new_mailbox("Mailbox — x").replace("## Closed Summary", f"{_TABLE}\n## Closed Summary")
     after = mailbox.with_change(
         text, "MSG-20260221-001", StatusChange("actioned", "done"), Ack("bob", AT, "done"), POLICY
     )
@@ -97,8 +96,8 @@ def test_a_change_keeps_the_form_of_a_table() -> None:
 )
 def test_every_spelling_of_an_acknowledgement_says_the_same(line: str) -> None:
     text = f"{mailbox.render(message(1, status='acknowledged'))}\n{line}\n"
-    assert card.read(text).message.acks == (Ack("bob", AT, "read it"),)
-    assert card.read(text).message.body == "Please look at this."
+    assert mail_cards.read_card(text).message.acks == (Ack("bob", AT, "read it"),)
+    assert mail_cards.read_card(text).message.body == "Please look at this."
 
 
 @requirement("comms.lifecycle.statuses")
@@ -112,14 +111,16 @@ def test_every_spelling_of_an_acknowledgement_says_the_same(line: str) -> None:
     ],
 )
 def test_a_status_is_read_as_what_it_means(said: str, status: str, disposition: str | None) -> None:
-    found = card.read(mailbox.render(message(1)).replace("**Status:** unread", f"**Status:** {said}")).message
+    found = mail_cards.read_card(
+        mailbox.render(message(1)).replace("**Status:** unread", f"**Status:** {said}")
+    ).message
     assert (found.status, found.disposition) == (status, disposition)
 
 
 def test_two_status_lines_and_an_unknown_one_are_reported_by_their_lines() -> None:
     text = mailbox.render(message(1)).replace("**Status:** unread", "**Status:** unread\n**Status:** closed")
-    found = card.read(text)
+    found = mail_cards.read_card(text)
     assert found.message.status == "unread"
     assert [(problem.line, problem.code) for problem in found.problems] == [(7, "duplicate_field")]
-    odd = card.read(mailbox.render(message(1)).replace("**Status:** unread", "**Status:** pending"))
+    odd = mail_cards.read_card(mailbox.render(message(1)).replace("**Status:** unread", "**Status:** pending"))
     assert [(problem.line, problem.code) for problem in odd.problems] == [(6, "unknown_status")]

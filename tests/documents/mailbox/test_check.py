@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.core.documents.mailbox.lifecycle import StatusChange
-from aof.core.documents.mailbox.message import Ack
-from aof.documents.mailbox import mailbox
-from aof.documents.mailbox.card import CardProblem
-from aof.documents.mailbox.check import problems
+from aof.documents import mailbox
+from aof.documents.mail_cards import CardProblem
+from aof.documents.mail_rules import Ack, StatusChange
+from aof.documents.mailbox import problems
 from tests.support.mail import AT, POLICY, message, objections
 from tests.support.requirements import requirement
 
@@ -19,12 +18,12 @@ _ROW = f"| {_ID} | ada -> bob | P1 | Question 1 |"
 
 
 def _box(**given: str) -> str:
-    return mailbox.with_message(mailbox.new("Mailbox — x"), message(1, **given), POLICY)
+    return mailbox.with_message(mailbox.new_mailbox("Mailbox — x"), message(1, **given), POLICY)
 
 
 def _closed() -> str:
     ack = Ack("ada", AT, "Closed (resolved): thanks")
-    return mailbox.without(_box(), _ID, StatusChange("closed", "thanks", "resolved"), ack, POLICY)[0]
+    return mailbox.without_card(_box(), _ID, StatusChange("closed", "thanks", "resolved"), ack, POLICY)[0]
 
 
 def _only(text: str, archived: frozenset[str] | None = None) -> CardProblem:
@@ -120,7 +119,7 @@ _STEPS = st.lists(
 @requirement("comms.validate.reference-pass")
 @given(_STEPS)
 def test_what_aof_writes_is_in_order_for_the_protocols_own_rules_after_every_step(steps: list[tuple[str, int]]) -> None:
-    text, number = mailbox.new("Mailbox — x"), 0
+    text, number = mailbox.new_mailbox("Mailbox — x"), 0
     for what, which in steps:
         there = [head.message_id for head in mailbox.Mailbox(text).heads]
         if what == "send" or not there:
@@ -130,7 +129,7 @@ def test_what_aof_writes_is_in_order_for_the_protocols_own_rules_after_every_ste
             text = mailbox.with_message(text, sent, POLICY)
         elif what == "close":
             ack = Ack("ada", AT, "Closed (resolved): a | b")
-            text, _ = mailbox.without(
+            text, _ = mailbox.without_card(
                 text, there[which % len(there)], StatusChange("closed", "", "resolved"), ack, POLICY
             )
         else:

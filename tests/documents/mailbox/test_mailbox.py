@@ -7,11 +7,9 @@ import difflib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.core.documents.mailbox.lifecycle import StatusChange
-from aof.core.documents.mailbox.message import Ack
-from aof.documents.mailbox import mailbox
-from aof.documents.mailbox.check import problems
-from aof.documents.mailbox.mailbox import Mailbox
+from aof.documents import mailbox
+from aof.documents.mail_rules import Ack, StatusChange
+from aof.documents.mailbox import Mailbox, problems
 from tests.support.mail import AT, POLICY, message, objections
 from tests.support.requirements import requirement
 
@@ -68,7 +66,7 @@ Summary:
 
 
 def _sent(*numbers: int) -> str:
-    text = mailbox.new("Mailbox — x")
+    text = mailbox.new_mailbox("Mailbox — x")
     for number in numbers:
         text = mailbox.with_message(text, message(number), POLICY)
     return text
@@ -81,7 +79,7 @@ def _changed(before: str, after: str) -> list[str]:
 
 @requirement("comms.mailbox.layout")
 def test_a_new_mailbox_has_its_four_sections_and_tables() -> None:
-    lines = mailbox.new("Mailbox — x").split("\n")
+    lines = mailbox.new_mailbox("Mailbox — x").split("\n")
     assert [line for line in lines if line.startswith(("#", "| A", "| I"))] == [
         "# Mailbox — x",
         "## Inbox Snapshot",
@@ -166,7 +164,7 @@ def test_a_windows_file_keeps_its_line_ends() -> None:
     text = _HAND.replace("\n", "\r\n")
     after = mailbox.with_message(text, message(2, body="two\nlines"), POLICY)
     after = mailbox.with_change(after, _ID, StatusChange("acknowledged", "read"), _ACK, POLICY)
-    after, archived = mailbox.without(
+    after, archived = mailbox.without_card(
         after,
         "MSG-20260221-002",
         StatusChange("closed", "x", "resolved"),
@@ -184,7 +182,7 @@ def test_a_closed_card_leaves_the_active_ones_whole() -> None:
     for number in (2, 3, 1):
         one = f"MSG-20260221-00{number}"
         ack = Ack("ada", AT, "Closed (resolved): thanks")
-        text, archived = mailbox.without(text, one, StatusChange("closed", "thanks", "resolved"), ack, POLICY)
+        text, archived = mailbox.without_card(text, one, StatusChange("closed", "thanks", "resolved"), ack, POLICY)
         assert one not in [head.message_id for head in Mailbox(text).heads]
         assert text.count(one) == 1
         assert f"| {one} | 2026-02-21 | ada -> bob | resolved | thanks |" in text
@@ -222,7 +220,7 @@ def test_no_file_by_hand_breaks_reading_and_no_line_of_it_is_lost(lines: list[st
 
 @given(st.lists(st.tuples(st.sampled_from(["send", "ack", "action", "close"]), st.integers(0, 20)), max_size=25))
 def test_after_every_step_the_tables_say_what_the_cards_say(steps: list[tuple[str, int]]) -> None:
-    text, number = mailbox.new("Mailbox — x"), 0
+    text, number = mailbox.new_mailbox("Mailbox — x"), 0
     for what, which in steps:
         there = [head.message_id for head in Mailbox(text).heads]
         if what == "send":
@@ -230,7 +228,7 @@ def test_after_every_step_the_tables_say_what_the_cards_say(steps: list[tuple[st
             text = mailbox.with_message(text, message(number, receiver="bob" if which % 2 else "cyd"), POLICY)
         elif there and what == "close":
             ack = Ack("ada", AT, "Closed (resolved): x")
-            text, _ = mailbox.without(
+            text, _ = mailbox.without_card(
                 text, there[which % len(there)], StatusChange("closed", "x", "resolved"), ack, POLICY
             )
         elif there:

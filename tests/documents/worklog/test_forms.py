@@ -5,15 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.core.errors.base import AofError
-from aof.documents import markdown
-from aof.documents.escaping import plain
-from aof.documents.worklog import forms
-from aof.documents.worklog.envelope import event_type, payload
-from aof.documents.worklog.model import EventType
-from aof.documents.worklog.parser import parse, parse_entry
-from aof.documents.worklog.renderer import new
-from aof.documents.worklog.wording import Said, problem, worded
+from aof.documents import markdown as documents_markdown
+from aof.documents import worklog_text
+from aof.documents.markdown import plain_text
+from aof.documents.worklog import event_type, payload
+from aof.documents.worklog_rules import Wording, worded, wording_problem
+from aof.documents.worklog_text import EventType, new_worklog, parse_entry, parse_worklog
+from aof.errors import AofError
 from tests.support.requirements import requirement
 
 MOMENT = "2026-02-08T14:32:11.000Z"
@@ -25,7 +23,7 @@ LINE = TEXT.map(lambda text: " ".join(text.split()))
 
 
 def entry(kind: EventType, **said: object) -> str:
-    text = worded(kind, Said(**said), "ada", MOMENT)  # type: ignore[arg-type]
+    text = worded(kind, Wording(**said), "ada", MOMENT)  # type: ignore[arg-type]
     assert not isinstance(text, AofError), text.message
     return text
 
@@ -33,7 +31,7 @@ def entry(kind: EventType, **said: object) -> str:
 @requirement("comms.handoff-block.quick-form")
 def test_a_quick_line_gives_its_values_and_is_written_back_the_same() -> None:
     line = "14:32 — A: parser and tests done (47 pass). Next: B wiring."
-    fields = forms.quick_fields(line)
+    fields = worklog_text.quick_fields(line)
     assert fields == {
         "time": "14:32",
         "owner": "A",
@@ -42,7 +40,7 @@ def test_a_quick_line_gives_its_values_and_is_written_back_the_same() -> None:
         "nextOwner": "B",
         "next": "wiring",
     }
-    assert forms.quick_line("14:32", "A", fields["what"], fields["result"], ("B", "wiring")) == line
+    assert worklog_text.quick_line("14:32", "A", fields["what"], fields["result"], ("B", "wiring")) == line
 
 
 @requirement("comms.handoff-block.full-keys")
@@ -58,11 +56,15 @@ def test_a_full_handoff_has_its_keys_in_order_and_all_of_them_are_needed() -> No
         "next": "wire the API",
     }
     text = entry("handoff.posted", **said)
-    keys = [found[0] for line in text.split("\n") if (found := markdown.plain_field(line)) and found[0] != "pytest"]
-    assert tuple(keys) == forms.HANDOFF_KEYS
+    keys = [
+        found[0]
+        for line in text.split("\n")
+        if (found := documents_markdown.plain_field(line)) and found[0] != "pytest"
+    ]
+    assert tuple(keys) == worklog_text.HANDOFF_KEYS
     for name in ("status", "changed", "tests", "risks", "blocking", "next_owner"):
         left = {key: one for key, one in said.items() if key != name}
-        lacking = worded("handoff.posted", Said(**left), "ada", MOMENT)  # type: ignore[arg-type]
+        lacking = worded("handoff.posted", Wording(**left), "ada", MOMENT)  # type: ignore[arg-type]
         assert isinstance(lacking, AofError), name
     read = payload(parse_entry(text, "2026-02-08"))
     assert read["changed_files"] == ["src/a.py", "src/b.py"]
@@ -72,10 +74,10 @@ def test_a_full_handoff_has_its_keys_in_order_and_all_of_them_are_needed() -> No
 
 @requirement("comms.handoff-block.status-values")
 def test_another_status_is_refused_with_the_four_that_there_are() -> None:
-    said = Said(subject="x", status="done", changed=(), tests=(), risks=(), blocking=(), next_owner="bob")
+    said = Wording(subject="x", status="done", changed=(), tests=(), risks=(), blocking=(), next_owner="bob")
     refused = worded("handoff.posted", said, "ada", MOMENT)
     assert isinstance(refused, AofError)
-    assert all(status in f"{refused.message} {refused.hint}" for status in forms.STATUSES)
+    assert all(status in f"{refused.message} {refused.hint}" for status in worklog_text.STATUSES)
 
 
 @requirement("comms.handoff-block.field-values")
@@ -97,18 +99,22 @@ def test_a_counter_recommendation_comes_back_whatever_it_says(first: str, second
     )
     read = parse_entry(text, "2026-02-08")
     assert (read.form, read.actor, read.text) == ("counter", "ada", text)
-    assert read.fields["recommended"].strip() == plain(first).strip()
-    assert read.fields["counter"].strip() == plain(second).strip()
+    assert read.fields["recommended"].strip() == plain_text(first).strip()
+    assert read.fields["counter"].strip() == plain_text(second).strip()
     assert event_type(read) == "objection.raised"
 
 
 def test_an_entry_of_too_many_words_or_items_is_refused() -> None:
     long = "a b " * 5_000
-    said = Said(subject="x", other="bob", recommended=long, counter=long, compromise=long, agreed=long, reasons=("z",))
+    said = Wording(
+        subject="x", other="bob", recommended=long, counter=long, compromise=long, agreed=long, reasons=("z",)
+    )
     refused = worded("objection.raised", said, "ada", MOMENT)
     assert isinstance(refused, AofError)
     assert refused.code == "payload_too_large"
-    many = problem("handoff.posted", Said(subject="x", changed=tuple(f"src/{number}.py" for number in range(51))))
+    many = wording_problem(
+        "handoff.posted", Wording(subject="x", changed=tuple(f"src/{number}.py" for number in range(51)))
+    )
     assert many is not None
     assert many.code == "payload_too_large"
 
@@ -116,8 +122,8 @@ def test_an_entry_of_too_many_words_or_items_is_refused() -> None:
 @given(TEXT, TEXT)
 def test_an_entry_stays_one_entry_whatever_its_text_tries(subject: str, body: str) -> None:
     text = entry("escalation.requested", subject=" ".join(subject.split()), body=body)
-    whole = f"{new('p')}\n## Session 1 — 2026-02-08\n\n{text}\n\n### bob: After\n\nHandoff: y\n"
-    known = parse(whole)
+    whole = f"{new_worklog('p')}\n## Session 1 — 2026-02-08\n\n{text}\n\n### bob: After\n\nHandoff: y\n"
+    known = parse_worklog(whole)
     assert [(one.actor, one.text) for one in known.entries[:1]] == [("ada", text)]
     assert [one.subject for one in known.entries[1:]] == ["After"]
     assert len(known.sessions) == 1
@@ -127,7 +133,7 @@ def test_an_entry_stays_one_entry_whatever_its_text_tries(subject: str, body: st
 @given(LINE, LINE, LINE)
 def test_a_quick_line_stays_one_line_of_its_owner(what: str, result: str, more: str) -> None:
     text = entry("task.completed", subject=what, result=result, quick=True, next_owner="bob", next=more)
-    known = parse(f"{new('p')}\n## Session 1 — 2026-02-08\n\n{text}\n")
+    known = parse_worklog(f"{new_worklog('p')}\n## Session 1 — 2026-02-08\n\n{text}\n")
     assert [(one.form, one.actor, one.time) for one in known.entries] == [("quick", "ada", "14:32")]
     assert known.entries[0].text == text
 
@@ -147,7 +153,7 @@ def test_the_eight_types_follow_from_the_form_and_no_tag_stands_in_the_text() ->
         "escalation.requested": {"subject": "stuck"},
     }
     texts = [entry(kind, **fields) for kind, fields in said.items()]
-    whole = f"{new('p')}\n## Session 1 — 2026-02-08\n\nJust a paragraph.\n\n" + "\n\n".join(texts)
+    whole = f"{new_worklog('p')}\n## Session 1 — 2026-02-08\n\nJust a paragraph.\n\n" + "\n\n".join(texts)
     proposed: set[str] = set()
-    assert [event_type(one, proposed) for one in parse(whole).entries] == ["unknown", *said]
+    assert [event_type(one, proposed) for one in parse_worklog(whole).entries] == ["unknown", *said]
     assert not any(kind in whole for kind in said)

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.documents import markdown
-from aof.documents.worklog import check, renderer
-from aof.documents.worklog.envelope import envelopes, event_id, timestamp
-from aof.documents.worklog.model import Worklog
-from aof.documents.worklog.parser import parse
+from aof.documents import markdown as documents_markdown
+from aof.documents import worklog_rules, worklog_text
+from aof.documents.worklog import envelopes, event_id, timestamp
+from aof.documents.worklog_text import Worklog, parse_worklog
 from tests.support.requirements import requirement
 
 HAND = """\
@@ -74,7 +73,7 @@ Anything.
 
 **Decision:** Use SQLite
 """
-GOOD = f"{renderer.new('p')}\n## Session 1 — 2026-02-08\n\n14:32 — ada: it done (3 pass).\n"
+GOOD = f"{worklog_text.new_worklog('p')}\n## Session 1 — 2026-02-08\n\n14:32 — ada: it done (3 pass).\n"
 _LINES = st.sampled_from(
     [
         *dict.fromkeys(HAND.split("\n")),
@@ -94,7 +93,7 @@ _LINES = st.sampled_from(
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_a_hand_written_file_is_read_and_a_changed_line_is_the_only_difference(end: str) -> None:
     text = HAND.replace("\n", end)
-    known = parse(text)
+    known = parse_worklog(text)
     assert [(one.actor, one.subject, one.form) for one in known.entries] == [
         ("ada", "Parser rewrite", "handoff"),
         ("bob", "Review", "handoff"),
@@ -102,7 +101,7 @@ def test_a_hand_written_file_is_read_and_a_changed_line_is_the_only_difference(e
         ("ada", "Decision", "decision"),
     ]
     assert known.findings == ()
-    changed = renderer.with_status(text, "bob", "the API")
+    changed = worklog_text.with_status(text, "bob", "the API")
     assert [(old, new) for old, new in zip(text.split(end), changed.split(end), strict=True) if old != new] == [
         ("Now Working (bob): idle", "Now Working (bob): the API")
     ]
@@ -113,16 +112,16 @@ def test_whatever_stands_in_a_file_reading_never_fails_and_changes_keep_all_othe
     lines: list[str], end: str
 ) -> None:
     text = end.join(lines)
-    known = parse(text)
+    known = parse_worklog(text)
     assert all(one.line is None or 1 <= one.line <= max(known.lines, 1) for one in known.findings)
     list(envelopes(known.entries))
-    list(check.of_entries(known, lambda _name: True))
-    before = [line for line in markdown.split(text) if line.strip()]
+    list(worklog_rules.of_entries(known, lambda _name: True))
+    before = [line for line in documents_markdown.split_lines(text) if line.strip()]
     for changed in (
-        renderer.with_status(text, "zed", "x"),
-        renderer.with_decision(text, ("a | b", "zed", "2026-02-08 14:32 UTC", "Session 1")),
+        worklog_text.with_status(text, "zed", "x"),
+        worklog_text.with_decision(text, ("a | b", "zed", "2026-02-08 14:32 UTC", "Session 1")),
     ):
-        after = [line.rstrip("\r\n") for line in markdown.split(changed) if line.strip()]
+        after = [line.rstrip("\r\n") for line in documents_markdown.split_lines(changed) if line.strip()]
         assert [line for line in after if "zed" not in line and line not in _MADE] == [
             line.rstrip("\r\n") for line in before if line.rstrip("\r\n") not in _MADE
         ]
@@ -136,8 +135,12 @@ def test_a_correct_file_has_no_finding() -> None:
 
 
 def codes(text: str) -> list[tuple[str, int | None]]:
-    known = parse(text)
-    found = (*known.findings, *check.of_entries(known, lambda _name: True), *check.of_index(known, Worklog(title="")))
+    known = parse_worklog(text)
+    found = (
+        *known.findings,
+        *worklog_rules.of_entries(known, lambda _name: True),
+        *worklog_rules.of_index(known, Worklog(title="")),
+    )
     return [(one.code, one.line) for one in found]
 
 
@@ -175,47 +178,47 @@ def test_a_decision_without_a_row_and_a_row_without_a_section_are_named() -> Non
 @requirement("comms.handoff-block.full-keys", "comms.handoff-block.status-values", "comms.entry.evidence")
 def test_a_handoff_by_hand_that_lacks_something_is_read_and_named() -> None:
     text = GOOD + "\n### bob: Over\n\nHandoff: Over\nOwner: bob\nStatus: done\nChanged files: none\nNext owner: ada\n"
-    known = parse(text)
+    known = parse_worklog(text)
     assert known.entries[-1].fields["Status"] == "done"
-    details = [one.detail for one in check.of_entries(known, lambda _name: True)]
+    details = [one.detail for one in worklog_rules.of_entries(known, lambda _name: True)]
     assert any("'Risks/assumptions'" in detail for detail in details)
     assert any("'done'" in detail for detail in details)
     complete = text.replace("Status: done", "Status: Complete")
-    assert [one.code for one in check.of_evidence(parse(complete).entries)] == ["no_evidence"]
+    assert [one.code for one in worklog_rules.of_evidence(parse_worklog(complete).entries)] == ["no_evidence"]
 
 
 @requirement("comms.envelope.actor", "comms.envelope.timestamp", "comms.envelope.subject")
 def test_actor_time_and_subject_come_from_where_a_person_sees_them() -> None:
     text = (
-        f"{renderer.new('p')}\n## Session 3 — 2026-02-08\n\n14:32 — B: parser done (47 pass). Next: A wiring.\n\n"
+        f"{worklog_text.new_worklog('p')}\n## Session 3 — 2026-02-08\n\n14:32 — B: parser done (47 pass). Next: A wiring.\n\n"
         "### A: Parser rewrite\n\nHandoff: x\nOwner: B\nStatus: Complete\n"
     )
-    known = parse(text)
+    known = parse_worklog(text)
     quick, full = envelopes(known.entries)
     assert (quick.actor, quick.timestamp, quick.subject) == ("B", "2026-02-08T14:32Z", "parser done")
     assert (full.actor, full.timestamp, full.subject) == ("A", "2026-02-08", "Parser rewrite")
-    assert "owner_differs" in [one.code for one in check.of_entries(known, lambda _name: True)]
-    assert timestamp(parse(text.replace("— 2026-02-08", "")).entries[1]) == "unknown"
+    assert "owner_differs" in [one.code for one in worklog_rules.of_entries(known, lambda _name: True)]
+    assert timestamp(parse_worklog(text.replace("— 2026-02-08", "")).entries[1]) == "unknown"
 
 
 @requirement("comms.envelope.event-id")
 def test_an_entry_keeps_its_id_when_something_else_changes_and_twins_have_two() -> None:
     twins = GOOD + "\n14:32 — ada: it done (3 pass).\n"
-    first = [one.event_id for one in envelopes(parse(twins).entries)]
+    first = [one.event_id for one in envelopes(parse_worklog(twins).entries)]
     assert len(set(first)) == 2
-    changed = renderer.with_status(twins.replace("# Worklog — p", "# Worklog — other"), "ada", "x") + "\n### b: y\n"
-    assert [one.event_id for one in envelopes(parse(changed).entries)][:2] == first
-    assert event_id(parse(twins).entries[0]) == first[0]
+    changed = worklog_text.with_status(twins.replace("# Worklog — p", "# Worklog — other"), "ada", "x") + "\n### b: y\n"
+    assert [one.event_id for one in envelopes(parse_worklog(changed).entries)][:2] == first
+    assert event_id(parse_worklog(twins).entries[0]) == first[0]
 
 
 @requirement("comms.envelope.links", "comms.envelope.payload")
 def test_links_are_listed_in_order_of_mention_and_the_rest_of_the_text_is_kept() -> None:
     body = "Done in TASK-2026-02-08-001, see MSG-20260208-001 and src/a.py, again src/a.py.\n\nMore: https://x.y/z.html"
     text = f"{GOOD}\n### ada: Over\n\n**Escalation:** stuck\n\n**Details:**\n\n{body}\n"
-    *_, last = envelopes(parse(text).entries)
+    *_, last = envelopes(parse_worklog(text).entries)
     assert last.links == ["TASK-2026-02-08-001", "MSG-20260208-001", "src/a.py"]
     assert last.payload["details"] == body
-    unknown = check.of_links(parse(text).entries, lambda link: link.startswith("TASK"))
+    unknown = worklog_rules.of_links(parse_worklog(text).entries, lambda link: link.startswith("TASK"))
     assert [one.code for one in unknown] == ["link_unknown"]
 
 
@@ -223,13 +226,13 @@ def test_links_are_listed_in_order_of_mention_and_the_rest_of_the_text_is_kept()
 def test_a_quick_entry_of_four_lines_and_one_for_long_work_ask_for_the_full_block() -> None:
     task = "TASK-2026-02-08-001"
     line = f"14:32 — ada: completed {task} (done; Tests run: none)."
-    long = parse(GOOD + f"\n{line}\nb\nc\nd\n")
+    long = parse_worklog(GOOD + f"\n{line}\nb\nc\nd\n")
     assert ("quick_too_long", "warning") in [
-        (one.code, one.severity) for one in check.of_entries(long, lambda _n: True)
+        (one.code, one.severity) for one in worklog_rules.of_entries(long, lambda _n: True)
     ]
-    known = parse(GOOD + f"\n{line}\n").entries
-    assert [one.code for one in check.of_long_work(known, {task: 45.0})] == ["quick_for_long_work"]
-    assert not list(check.of_long_work(known, {task: 10.0}))
+    known = parse_worklog(GOOD + f"\n{line}\n").entries
+    assert [one.code for one in worklog_rules.of_long_work(known, {task: 45.0})] == ["quick_for_long_work"]
+    assert not list(worklog_rules.of_long_work(known, {task: 10.0}))
 
 
 @requirement("comms.delivery.human-visible")

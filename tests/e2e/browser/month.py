@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aof.app.fabric import Fabric
-from aof.entrypoints.bootstrap import open_fabric
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import open_fabric
 from tests.support.clock import DAY, ManualClock
 from tests.support.service import directory, workflow
 

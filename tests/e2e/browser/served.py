@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aof.adapters.system import SystemClock
-from aof.app.fabric import Fabric
-from aof.app.maintenance.page_sessions import PageSessions
-from aof.app.operations.catalogue import Scope
-from aof.entrypoints.bootstrap import open_fabric
-from aof.entrypoints.serve import tokens_of
-from aof.ports.clock import Clock
+from aof.api.catalogue import Scope
+from aof.api.fabric import Fabric
+from aof.maintenance.tokens import PageSessions
+from aof.service.bootstrap import open_fabric
+from aof.service.clock import SystemClock
+from aof.service.serve import tokens_of
+from aof.store.port import Clock
 from tests.support.service import Up, directory
 
 PERSON = "pm"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from aof.entrypoints.bootstrap import open_fabric
+from aof.service.bootstrap import open_fabric
 from tests.e2e.browser.served import Served
 
 

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from aof.adapters.system import SystemClock
-from aof.entrypoints import serve
+from aof.service import serve
+from aof.service.clock import SystemClock
 from tests.e2e.browser import scenes
 from tests.e2e.browser.conftest import Visitor
 from tests.e2e.browser.person import LIVE, Person

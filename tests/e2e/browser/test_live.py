@@ -8,7 +8,7 @@ import signal
 import httpx
 from playwright.sync_api import Page, expect
 
-from aof.entrypoints import serve
+from aof.service import serve
 from tests.e2e.browser import scenes
 from tests.e2e.browser.conftest import Visitor
 from tests.e2e.browser.person import LIVE, Person, card, shows

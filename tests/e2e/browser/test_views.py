@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from aof.adapters.http.board.views.catalogue import VIEWS
+from aof.surfaces.board.app import VIEWS
 from tests.e2e.browser import scenes
 from tests.e2e.browser.conftest import Visitor
 from tests.e2e.browser.person import Person, card

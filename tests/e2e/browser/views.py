@@ -50,7 +50,7 @@ def staged(served: Served) -> None:
 
 def addresses(served: Served, title: str = "Release the almanac") -> dict[str, str]:
     """Every view of the catalogue by its name, about this task where one is needed."""
-    from aof.adapters.http.board.views.catalogue import VIEWS  # noqa: PLC0415 - as it is when asked
+    from aof.surfaces.board.app import VIEWS  # noqa: PLC0415 - as it is when asked
 
     with served.fabric() as fabric:
         tasks = {task.title: task for task in fabric.tasks()}

@@ -1,1 +1,0 @@
-"""Small tools without a subject that every layer may use. Must not know AOF."""

@@ -1,1 +1,0 @@
-"""Everything that meets the world around AOF: the command line, servers, runners, notifiers, the clock."""

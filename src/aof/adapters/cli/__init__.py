@@ -1,1 +1,0 @@
-"""The command line: made for people by hand, stable for scripts. A thin adapter over the fabric."""

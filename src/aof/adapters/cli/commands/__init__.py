@@ -1,1 +1,0 @@
-"""What each verb does: one function per verb."""

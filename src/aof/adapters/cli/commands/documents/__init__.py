@@ -1,1 +1,0 @@
-"""The verbs of WORKLOG, MAILBOX and charter."""

@@ -1,1 +1,0 @@
-"""Verbs for agents that work together."""

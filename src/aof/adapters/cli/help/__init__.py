@@ -1,1 +1,0 @@
-"""Help, completion, reference and suggestions, from the same tables that the parser reads."""

@@ -1,1 +1,0 @@
-"""AOF over HTTP: every operation, the stream of events, and the document that describes them."""

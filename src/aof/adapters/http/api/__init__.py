@@ -1,1 +1,0 @@
-"""The operations as routes, their document, and the stream of events."""

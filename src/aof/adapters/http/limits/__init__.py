@@ -1,1 +1,0 @@
-"""What clients may take: connections, requests, streams, failed authentications."""

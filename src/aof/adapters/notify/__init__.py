@@ -1,1 +1,0 @@
-"""Ways to tell people what happened: a command, a file."""

@@ -1,1 +1,0 @@
-"""What executes runs."""

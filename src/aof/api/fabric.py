@@ -1,0 +1,289 @@
+"""The fabric: everything that can be asked of one data directory, as methods of one object.
+
+The methods of the operations are in `facade`, which is generated; each calls a service, made when it is first asked
+for. Must not know which store or surface is in use.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from types import TracebackType
+
+from aof.api.facade import Facade
+from aof.documents import charter_operations, conflict_operations, mail_operations, worklog_operations
+from aof.handoffs import audit_operations, shared_work
+from aof.handoffs import operations as handoffs_operations
+from aof.interchange import service as interchange_service
+from aof.jobs import operations as jobs_operations
+from aof.kernel import dispatcher, identity
+from aof.kernel.context import Environment, Principal, checks_arguments
+from aof.maintenance import operations as maintenance_operations
+from aof.messages import service as messages_service
+from aof.org import operations as org_operations
+from aof.portable import operations as portable_operations
+from aof.queries import ready_queue
+from aof.queries import service as queries_service
+from aof.runs import claimed_run
+from aof.runs import operations as runs_operations
+from aof.runs import service as runs_service
+from aof.scheduler import tick
+from aof.supervision import inbox as supervision_inbox
+from aof.supervision import views as supervision_views
+
+# merged
+from aof.tasks import changes as tasks_changes
+from aof.tasks import service as tasks_service
+from aof.workflows import operations as workflows_operations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
+
+    from aof.kernel.model import Policy
+    from aof.org.model import OrgChart
+    from aof.runs.claimed_run import ClaimedRun, Grant
+    from aof.store.port import Clock, Store
+
+
+class Services:
+    """One service per subject, over one environment and for one principal."""
+
+    def __init__(self, environment: Environment, principal: Principal) -> None:
+        self.environment = environment
+        self.principal = principal
+
+    def expecting(self, rev: int | None) -> Services:
+        """The same services for a caller that changes a task only if that still has this revision."""
+        return self if rev is None else Services(self.environment, self.principal.but(expect_rev=rev))
+
+    @cached_property
+    def authentication(self) -> identity.Authentication:
+        """Who the caller is, and for whom it may speak."""
+        return identity.Authentication(self.environment, self.principal)
+
+    @cached_property
+    def dispatcher(self) -> dispatcher.Dispatcher:
+        """The way of every command."""
+        return dispatcher.Dispatcher(self.environment, self.principal, self.authentication)
+
+    @cached_property
+    def queries(self) -> queries_service.QueryService:
+        """Lists, one task, the history, the graph."""
+        return queries_service.QueryService(self.environment)
+
+    @cached_property
+    def queue(self) -> ready_queue.ReadyQueue:
+        """What could be claimed right now."""
+        return ready_queue.ReadyQueue(self.environment)
+
+    @cached_property
+    def tasks(self) -> tasks_service.TaskService:
+        """Creating, changing and steering tasks."""
+        return tasks_service.TaskService(self.environment, self.dispatcher)
+
+    @cached_property
+    def bulk(self) -> tasks_changes.BulkService:
+        """One change of many tasks."""
+        return tasks_changes.BulkService(self.environment, self.dispatcher)
+
+    @cached_property
+    def undo(self) -> tasks_changes.UndoService:
+        """Reversing changes."""
+        return tasks_changes.UndoService(self.environment, self.dispatcher)
+
+    @cached_property
+    def runs(self) -> runs_service.RunService:
+        """Claims, reports and ends of runs."""
+        return runs_service.RunService(self.environment, self.principal, self.authentication, self.dispatcher)
+
+    @cached_property
+    def questions(self) -> runs_operations.QuestionService:
+        """Questions of running agents."""
+        return runs_operations.QuestionService(self.environment, self.dispatcher)
+
+    @cached_property
+    def org(self) -> org_operations.OrgService:
+        """The org chart."""
+        return org_operations.OrgService(self.environment, self.queries)
+
+    @cached_property
+    def workflows(self) -> workflows_operations.WorkflowService:
+        """Workflows."""
+        return workflows_operations.WorkflowService(self.environment, self.principal, self.dispatcher)
+
+    @cached_property
+    def messages(self) -> messages_service.MessageService:
+        """Protocol messages and sessions."""
+        return messages_service.MessageService(self.environment, self.principal, self.authentication, self.dispatcher)
+
+    @cached_property
+    def handoffs(self) -> handoffs_operations.HandoffService:
+        """Handoffs."""
+        return handoffs_operations.HandoffService(self.environment, self.dispatcher)
+
+    @cached_property
+    def audit(self) -> audit_operations.AuditService:
+        """The audit records of handoffs."""
+        return audit_operations.AuditService(self.environment)
+
+    @cached_property
+    def shared_work(self) -> shared_work.SharedWorkService:
+        """What the agents of a workflow share."""
+        return shared_work.SharedWorkService(self.environment, self.dispatcher)
+
+    @cached_property
+    def charter(self) -> charter_operations.CharterService:
+        """The session charter."""
+        return charter_operations.CharterService(self.environment, self.dispatcher)
+
+    @cached_property
+    def conflicts(self) -> conflict_operations.ConflictService:
+        """Proposals and disagreements."""
+        return conflict_operations.ConflictService(self.environment, self.dispatcher)
+
+    @cached_property
+    def mail(self) -> mail_operations.MailService:
+        """Mail between agents."""
+        return mail_operations.MailService(self.environment, self.principal, self.dispatcher)
+
+    @cached_property
+    def worklog(self) -> worklog_operations.WorklogService:
+        """The team's WORKLOG."""
+        return worklog_operations.WorklogService(self.environment, self.dispatcher)
+
+    @cached_property
+    def jobs(self) -> jobs_operations.JobService:
+        """Schedules and batches."""
+        return jobs_operations.JobService(self.environment, self.dispatcher)
+
+    @cached_property
+    def interchange(self) -> interchange_service.InterchangeService:
+        """Tasks from and to other tools."""
+        return interchange_service.InterchangeService(self.environment, self.dispatcher)
+
+    @cached_property
+    def scheduler(self) -> tick.SchedulerService:
+        """One tick, and recovery."""
+        return tick.SchedulerService(self.environment, self.dispatcher)
+
+    @cached_property
+    def inbox(self) -> supervision_inbox.InboxService:
+        """What needs a person."""
+        return supervision_inbox.InboxService(self.environment)
+
+    @cached_property
+    def caller(self) -> supervision_views.CallerService:
+        """Who calls."""
+        return supervision_views.CallerService(self.environment, self.principal, self.authentication)
+
+    @cached_property
+    def crew(self) -> supervision_inbox.CrewService:
+        """Who is at work."""
+        return supervision_inbox.CrewService(self.environment)
+
+    @cached_property
+    def moves(self) -> supervision_views.MoveService:
+        """What may be done with a task now."""
+        return supervision_views.MoveService(self.environment, self.dispatcher)
+
+    @cached_property
+    def chronicle(self) -> supervision_views.ChronicleService:
+        """Work over time."""
+        return supervision_views.ChronicleService(self.environment)
+
+    @cached_property
+    def neighbourhood(self) -> supervision_views.NeighbourhoodService:
+        """The tasks around one."""
+        return supervision_views.NeighbourhoodService(self.environment)
+
+    @cached_property
+    def portable(self) -> portable_operations.PortableService:
+        """The shapes of the agent task contract."""
+        return self.environment.portable
+
+    @cached_property
+    def maintenance(self) -> maintenance_operations.MaintenanceService:
+        """Sync and doctor."""
+        return maintenance_operations.MaintenanceService(self.environment, self.authentication)
+
+
+@checks_arguments("fabric")
+class Fabric(Facade):
+    """Everything that can be asked of one data directory. `actor` is who calls unless a call says otherwise.
+
+    `store` is where everything is kept, `parts` are the other parts of an `Environment`. `services` is for the programs
+    that AOF itself consists of.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        policy: Policy,
+        actor: str,
+        run: str | None = None,
+        *,
+        secret: str | None = None,
+        **parts: Any,
+    ) -> None:
+        environment = Environment(store, clock, policy, **parts)
+        self.store = store
+        self.services = Services(environment, Principal(actor, run, secret=secret))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the data directory."""
+        self.store.close()
+
+    def now(self) -> int:
+        """What time it is for this fabric, in UTC milliseconds."""
+        return self.services.environment.clock.now()
+
+    @property
+    def org(self) -> OrgChart:
+        """The chart in force, an empty one where there is none. Raises UnusableOrgChart."""
+        return self.services.environment.chart.whole()
+
+    @property
+    def actor(self) -> str:
+        """The caller's name, unless a call names another."""
+        return self.services.principal.actor
+
+    @property
+    def needs_secret(self) -> bool:
+        """Whether writes to a run count only with its secret."""
+        return self.services.environment.policy.require_secret
+
+    @property
+    def binds_callers(self) -> bool:
+        """Whether a session, a token or a run is one actor: where there is an org chart, or identity is strict."""
+        return self.services.authentication.binds_callers
+
+    def speaks_for_others(self, name: str) -> bool:
+        """Whether somebody may act for others at all; for whom, and on which task, is decided with each command."""
+        return self.services.authentication.speaks_for_others(name)
+
+    def as_actor(self, actor: str, run: str | None = None) -> Self:
+        """The same data, asked by somebody else; closing either closes both. What was proven stays so."""
+        return self.on_behalf_of(self.services.principal.but(actor=actor, run=run))
+
+    def as_run(self, secret: str) -> Self:
+        """The same data, asked for the run whose secret this is: everything is done as that run's agent."""
+        return self.on_behalf_of(self.services.principal.as_run(secret))
+
+    def _held(self, grant: Grant) -> ClaimedRun:
+        return claimed_run.ClaimedRun.of(self, grant)
+
+    def on_behalf_of(self, principal: Principal) -> Self:
+        """The same data, asked by this caller."""
+        view = object.__new__(type(self))
+        view.store = self.store
+        view.services = Services(self.services.environment, principal)
+        return view

@@ -1,1 +1,0 @@
-"""The way of a command: who gives it, whether that is proven, load, decide, commit, notify."""

@@ -1,1 +1,0 @@
-"""Services for WORKLOG, MAILBOX and charter."""

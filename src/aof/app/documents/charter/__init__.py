@@ -1,1 +1,0 @@
-"""The session charter: created, amended, signed, shown and checked."""

@@ -1,1 +1,0 @@
-"""Proposals, counter-recommendations and their settlement."""

@@ -1,1 +1,0 @@
-"""Mail between agents: the service, its commands, turns, response times."""

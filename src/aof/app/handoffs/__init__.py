@@ -1,1 +1,0 @@
-"""Handoffs that wait for an answer."""

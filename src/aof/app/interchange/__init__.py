@@ -1,1 +1,0 @@
-"""Tasks from and to other tools."""

@@ -1,1 +1,0 @@
-"""Jobs: durable schedules and batches that create tasks."""

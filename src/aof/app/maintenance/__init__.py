@@ -1,1 +1,0 @@
-"""Looking after a data directory, and after the tokens that open it."""

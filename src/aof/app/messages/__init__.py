@@ -1,1 +1,0 @@
-"""Protocol messages: from text to a command, whatever channel they came by."""

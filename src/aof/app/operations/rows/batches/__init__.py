@@ -1,1 +1,0 @@
-"""Rows of operations on many tasks at once."""

@@ -1,1 +1,0 @@
-"""Operations on the documents of a team: WORKLOG, MAILBOX, charter, and what stands in conflict in them."""

@@ -1,1 +1,0 @@
-"""Operations for people who supervise agents: the inbox, questions, and views of the work."""

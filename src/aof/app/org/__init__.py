@@ -1,1 +1,0 @@
-"""The org chart as a service."""

@@ -1,1 +1,0 @@
-"""Questions: lists, one task, history, graph, why something waits. Changes nothing."""

@@ -1,1 +1,0 @@
-"""A claimed run in the hands of an agent, and what the agent is told."""

@@ -1,1 +1,0 @@
-"""Services for people who supervise agents: the inbox, the agents, possible actions, work over time."""

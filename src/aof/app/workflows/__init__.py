@@ -1,1 +1,0 @@
-"""Workflows as a service."""

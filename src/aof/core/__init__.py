@@ -1,1 +1,0 @@
-"""The pure rules of AOF: no I/O, no clock, no randomness, no logging, no async."""

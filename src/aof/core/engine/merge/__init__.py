@@ -1,1 +1,0 @@
-"""The merge of histories that forked: commits of all lanes in, the merge lane out."""

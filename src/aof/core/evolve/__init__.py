@@ -1,1 +1,0 @@
-"""What each event makes of a record. Must not know who may cause one."""

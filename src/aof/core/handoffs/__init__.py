@@ -1,1 +1,0 @@
-"""Handoffs: control, context and responsibility passing from one agent to another."""

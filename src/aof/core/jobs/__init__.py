@@ -1,1 +1,0 @@
-"""Rules of jobs: when they are due, and what they make."""

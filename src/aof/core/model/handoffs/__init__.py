@@ -1,1 +1,0 @@
-"""Handoffs as data: the record, what it carries, and the shape that earlier versions wrote."""

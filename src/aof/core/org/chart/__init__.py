@@ -1,1 +1,0 @@
-"""The org chart as people write it: what its values may be, and what is wrong with one."""

@@ -1,1 +1,0 @@
-"""Who of the chart can be reached."""

@@ -1,1 +1,0 @@
-"""Tasks that come from other tools."""

@@ -1,1 +1,0 @@
-"""Gated workflows: templates, conditions, the hops that a task passes through, and how they go on."""

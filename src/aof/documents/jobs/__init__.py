@@ -1,1 +1,0 @@
-"""The jobs of a data directory as text."""

@@ -1,0 +1,780 @@
+"""MAILBOX.md as a whole: what a change makes of it, how it follows the log, what is wrong with it, and its JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import chain
+from typing import Any, Final
+
+import msgspec
+
+from aof.documents import mail_cards, mail_rules, markdown
+from aof.documents.mail_cards import (
+    ACTIVE,
+    CLOSED,
+    FIELDS,
+    HEADERS,
+    INBOX,
+    QUEUE,
+    SECTIONS,
+    Card,
+    CardPlace,
+    CardProblem,
+    Outline,
+    RowPlace,
+    TableEdit,
+    TablePlace,
+    apply_edits,
+    closed_edit,
+    empty,
+    find_table,
+    line_number,
+    outline,
+    queue_edits,
+    snapshot_edits,
+)
+from aof.documents.mail_rules import NONE, SCOPES, Ack, MailMessage, StatusChange, is_message_id
+from aof.documents.markdown import HandEdit, conflict_marks, ending, scan, unclosed, unix, with_ending
+from aof.documents.projection import Extension, Facts, Files, PastEvents, Rewritten
+from aof.kernel.model import Event, Policy
+
+_BOLD_STATUS: Final = re.compile(r"(\s*\*\*[^*]+\*\*:?[ \t]*)(.*?)([ \t]*)\Z")
+_TABLE_STATUS: Final = re.compile(r"(\s*\|[^|]*\|[ \t]*)([^|]*?)([ \t]*\|?[ \t]*)\Z")
+
+
+class Mailbox:
+    """One text, read as far as it is needed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.eol = ending(text)
+        self.others: list[CardPlace] = []  # cards that are not in our own form, once the heads have been read
+        self._tables: dict[str, TablePlace | None] = {}
+
+    @cached_property
+    def outline(self) -> Outline:
+        """Sections and cards."""
+        return outline(self.text)
+
+    @cached_property
+    def heads(self) -> tuple[MailMessage, ...]:
+        """The messages of all cards, newest first; a body or acknowledgement is read only where it may matter."""
+        return tuple(self._head(place) for place in self.outline.cards)
+
+    def _head(self, place: CardPlace) -> MailMessage:
+        text = self.text[place.start : place.end]
+        message = mail_cards.read_card_quickly(text)
+        if message is None:
+            self.others.append(place)
+        several = message is not None and (message.receiver in ("all", "maintainer") or ":" in message.receiver)
+        return self.card(place).message if message is None or several else message
+
+    def card(self, place: CardPlace) -> Card:
+        """A card with everything that it says."""
+        return mail_cards.read_card(self.text[place.start : place.end])
+
+    def places(self, message_id: str) -> list[CardPlace]:
+        """Every card with that ID; more than one is a mistake of somebody."""
+        found: list[CardPlace] = self._by_id.get(message_id, [])
+        return found
+
+    @cached_property
+    def _by_id(self) -> dict[str, list[CardPlace]]:
+        found: dict[str, list[CardPlace]] = {}
+        for place in self.outline.cards:
+            found.setdefault(place.title, []).append(place)
+        return found
+
+    def table(self, name: str) -> TablePlace | None:
+        """The table of a section."""
+        if name not in self._tables:
+            section = self.outline.section(name)
+            self._tables[name] = None if section is None else find_table(self.text, section)
+        return self._tables[name]
+
+    @cached_property
+    def known_names(self) -> tuple[str, ...]:
+        """The agents that have a row in the snapshot."""
+        table = self.table(INBOX)
+        return tuple(one.first for one in table.rows if one.first) if table is not None else ()
+
+    def is_closed(self, message_id: str) -> bool:
+        """Whether the closed summary has the message."""
+        section = self.outline.section(CLOSED)
+        if section is None or message_id not in self.text[section.start : section.end]:
+            return False
+        return message_id in self.closed_ids
+
+    @cached_property
+    def closed_ids(self) -> tuple[str, ...]:
+        """The IDs in the closed summary."""
+        table = self.table(CLOSED)
+        return tuple(one.first for one in table.rows) if table is not None else ()
+
+
+@lru_cache(maxsize=4)
+def opened(text: str) -> Mailbox:
+    """The mailbox that a text is; what was read lately is not read again."""
+    return Mailbox(text)
+
+
+def new_mailbox(title: str) -> str:
+    """A mailbox without messages."""
+    lines = [f"# {title}", ""]
+    for name in SECTIONS:
+        lines += empty(name)
+    return "\n".join(lines)
+
+
+def render(message: MailMessage) -> str:
+    """The card of a message as we write it."""
+    values = {
+        "From": f"{message.sender} -> {message.receiver}",
+        "Date": message.date,
+        "Type": message.type,
+        "Priority": message.priority,
+        "Status": message.status,
+        "Subject": message.subject,
+        "Closure owner": message.closure_owner,
+        "Review scope": message.review_scope,
+        "Response needed by": message.response_needed_by,
+    }
+    lines = [f"### {message.message_id}", "", *(f"**{name}:** {values[name]}" for name in FIELDS)]
+    lines += [f"**{name}:** {value}" for name, value in message.fields.items()]
+    if message.body:
+        lines += ["", mail_cards.contained_body(message.body)]
+    if message.acks:
+        lines += ["", *map(ack_line, message.acks)]
+    return "\n".join(lines) + "\n"
+
+
+def ack_line(ack: Ack) -> str:
+    """The line of an acknowledgement."""
+    return f"**Ack:** {ack.actor} — {ack.date} — {ack.reason}"
+
+
+def complete(text: str, title: str) -> str:
+    """The text with every section that it lacks; one that has all of them stays as it is."""
+    if not text.strip():
+        return new_mailbox(title)
+    there = {section.name for section in opened(text).outline.sections}
+    missing = [name for name in SECTIONS if name not in there]
+    if not missing:
+        return text
+    eol = ending(text)
+    lines = [line for name in missing for line in empty(name)]
+    return text.rstrip("\r\n") + with_ending("\n\n" + "\n".join(lines), eol)
+
+
+def with_message(text: str, message: MailMessage, policy: Policy) -> str:
+    """The text with a new card on top."""
+    box = opened(text)
+    active = box.outline.section(ACTIVE)
+    assert active is not None
+    written = with_ending(unix(render(message)), box.eol)
+    if box.outline.cards:
+        at = box.outline.cards[0].start
+        edit = TableEdit(at, at, f"{written}{box.eol}---{box.eol}{box.eol}")
+    else:
+        before = text[active.inner : active.end].rstrip()
+        start = active.inner + len(before)
+        head = box.eol * (2 if before else 1) if active.inner and text[active.inner - 1] == "\n" else box.eol * 2
+        edit = TableEdit(start, active.end, head + written + box.eol)
+    return settled(box, policy, (message, *box.heads), [edit])
+
+
+def with_change(text: str, message_id: str, change: StatusChange, ack: Ack, policy: Policy) -> str:
+    """The text with a card's new status and one acknowledgement more."""
+    box = opened(text)
+    place = box.places(message_id)[0]
+    card = box.card(place)
+    edits = _card_edits(box, place, card, change.status, ack)
+    after = msgspec.structs.replace(card.message, status=change.status, acks=(*card.message.acks, ack))
+    heads = tuple(after if one is place else head for one, head in zip(box.outline.cards, box.heads, strict=True))
+    return settled(box, policy, heads, edits, own=place)
+
+
+def without_card(text: str, message_id: str, change: StatusChange, ack: Ack, policy: Policy) -> tuple[str, str]:
+    """The text without a card that is closed, with its row in the summary; and the card, for the archive."""
+    box = opened(text)
+    place = box.places(message_id)[0]
+    card = box.card(place)
+    index = box.outline.cards.index(place)
+    own = [
+        TableEdit(edit.start - place.start, edit.end - place.start, edit.text)
+        for edit in _card_edits(box, place, card, change.status, ack)
+    ]
+    archived = apply_edits(text[place.start : _content_end(text, place)], own)
+    heads = box.heads[:index] + box.heads[index + 1 :]
+    edits = [_removal(box, index)]
+    if (table := box.table(CLOSED)) is not None:
+        message = card.message
+        values = (
+            message.message_id,
+            ack.date[:10],
+            f"{message.sender} -> {message.receiver}",
+            change.disposition or "closed",
+            ack.reason.partition(": ")[2] or ack.reason,
+        )
+        edits.append(closed_edit(text, table, values, box.eol))
+    return settled(box, policy, heads, edits, own=place, gone=message_id), archived
+
+
+def with_originals(text: str, originals: dict[str, MailMessage], policy: Policy) -> tuple[str, list[tuple[str, str]]]:
+    """The text with these cards as they were sent and answered, and each one that said something else.
+
+    Whether an answer that nobody gave through AOF is a person's word or a forgery, says `_words_of_people`.
+    """
+    box, changed, edits = opened(text), [], []
+    heads = list(box.heads)
+    for number, place in enumerate(box.outline.cards):
+        original = originals.get(place.title)
+        if original is None or len(box.places(place.title)) > 1:
+            continue
+        there, end = box.card(place).message, _content_end(text, place)
+        words = _words_of_people(there, original, policy)
+        wanted = msgspec.structs.replace(
+            original, acks=(*original.acks, *words), status=there.status if words and there.is_open else original.status
+        )
+        card = render(wanted)
+        if mail_cards.read_card(card).message != msgspec.structs.replace(there, acks=_ordered(there.acks, wanted.acks)):
+            changed.append((place.title, text[place.start : end]))
+            edits.append(TableEdit(place.start, end, with_ending(card, box.eol)))
+            heads[number] = wanted
+    return (settled(box, policy, tuple(heads), edits) if edits else text), changed
+
+
+def _ordered(there: tuple[Ack, ...], wanted: tuple[Ack, ...]) -> tuple[Ack, ...]:
+    """The same answers in the wanted order; anything else as it is."""
+    return wanted if len(there) == len(wanted) and set(there) == set(wanted) else there
+
+
+def _words_of_people(there: MailMessage, original: MailMessage, policy: Policy) -> tuple[Ack, ...]:
+    """Answers by hand that count: where callers are not bound, of those whose answer it is."""
+    group = mail_rules.is_group(original.receiver)
+    return tuple(
+        ack
+        for ack in there.acks
+        if ack not in original.acks
+        and not policy.binds
+        and (group or ack.actor in (original.receiver, original.sender))
+    )
+
+
+def settled(
+    box: Mailbox,
+    policy: Policy,
+    heads: tuple[MailMessage, ...],
+    edits: list[TableEdit],
+    *,
+    own: CardPlace | None = None,
+    gone: str | None = None,
+) -> str:
+    """The text with those edits, and with tables that say what the cards then say. `new` becomes `unread`.
+
+    `own` is the card that the edits are about.
+    """
+    edits = [*edits, *_renamed(box, own)]
+    waiting = [message for message in heads if message.is_open]
+    if (table := box.table(INBOX)) is not None:
+        rows = mail_rules.inbox(heads, policy, box.known_names)
+        edits += snapshot_edits(box.text, table, rows, box.eol)
+    if (table := box.table(QUEUE)) is not None:
+        edits += queue_edits(box.text, table, waiting, gone, box.eol)
+    return apply_edits(box.text, edits)
+
+
+def _renamed(box: Mailbox, own: CardPlace | None) -> list[TableEdit]:
+    """The edits that write `unread` where a person wrote `new`, in all other cards."""
+    found = []
+    for place in box.others:
+        if place is own:
+            continue
+        card = box.card(place)
+        if card.raw_status.lower() == "new" and card.status_line is not None:
+            found.append(_status_edit(box.text, place, card, "unread"))
+    return found
+
+
+def _card_edits(box: Mailbox, place: CardPlace, card: Card, status: str, ack: Ack) -> list[TableEdit]:
+    edits = []
+    if status != card.raw_status and card.status_line is not None:
+        edits.append(_status_edit(box.text, place, card, status))
+    behind = _line_start(box.text, place.start, card.ack_after + 1)
+    last = box.text[_line_start(box.text, place.start, card.ack_after) : behind].strip()
+    if card.listed:
+        line = f"- {ack.actor} — {ack.date} — {ack.reason}"
+    else:
+        line = ack_line(ack) if last.lower().startswith("**ack") else f"\n{ack_line(ack)}"
+    begin = "" if box.text[behind - 1 : behind] == "\n" else box.eol
+    return [*edits, TableEdit(behind, behind, begin + with_ending(line + "\n", box.eol))]
+
+
+def _status_edit(text: str, place: CardPlace, card: Card, status: str) -> TableEdit:
+    assert card.status_line is not None
+    start = _line_start(text, place.start, card.status_line)
+    line = text[start : text.find("\n", start) if "\n" in text[start:] else len(text)].rstrip("\r")
+    found = (_BOLD_STATUS if card.form == "bold" else _TABLE_STATUS).match(line)
+    assert found is not None
+    return TableEdit(start + found.start(2), start + found.end(2), status)
+
+
+def _line_start(text: str, place: int, lines: int) -> int:
+    """Where a line begins that is so many lines below a place."""
+    for _ in range(lines):
+        place = text.find("\n", place) + 1 or len(text)
+    return place
+
+
+def _content_end(text: str, place: CardPlace) -> int:
+    """The place behind the last line of a card that is neither blank nor the separator."""
+    end = place.end
+    while end > place.start:
+        start = text.rfind("\n", place.start, end - 1) + 1
+        if start <= place.start or text[start:end].strip() not in ("", "---"):
+            break
+        end = start
+    return end
+
+
+def _removal(box: Mailbox, index: int) -> TableEdit:
+    """The edit that takes a card and one separator away."""
+    places = box.outline.cards
+    place = places[index]
+    if index + 1 < len(places):
+        return TableEdit(place.start, place.end, "")
+    if index == 0:
+        return TableEdit(place.start, place.end, "")
+    return TableEdit(_content_end(box.text, places[index - 1]), place.end, box.eol)
+
+
+_OWN = "own"  # nobody but AOF has written the files since they were made: the log has all that they say
+_UNTOLD = (mail_rules.ESCALATED, mail_rules.SETTLED)  # nothing in these files tells of it
+
+
+class MailboxDocument:
+    """Keeps the contract of `documents.projection.Projection`."""
+
+    name = mail_rules.DOCUMENT
+    path = mail_rules.PATH
+    types = (mail_rules.MAIL_EVENTS,)
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def extend(self, note: str, fresh: Sequence[Event], facts: Facts) -> Extension | None:  # noqa: ARG002 - the contract
+        """New messages go on top: nothing is ever added at the end."""
+        return None
+
+    def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, known: Facts) -> Rewritten:  # noqa: ARG002 - the contract
+        """The mailbox and its archive with what the events say."""
+        writing = _Writing(files, self._policy)
+        if past is not None and not past.applied and "\0" in writing.text:
+            writing.text = ""  # a power cut has taken what only we had written
+        begun = not writing.text.strip() and not writing.archive.strip()
+        read = writing.read(past) if past is not None else []
+        if past is not None:
+            past = PastEvents(chain(read, past.events), past.applied)
+        for event in _document_missing(writing, past):
+            writing.apply(event)
+        writing.restore(_told(reversed(read)))
+        for event in fresh:
+            writing.apply(event)
+        own = begun or files.note == _OWN
+        return Rewritten(writing.texts(), _OWN if own else "", flushed=not own)
+
+
+def _document_missing(writing: _Writing, past: PastEvents | None) -> list[Event]:
+    """The events, oldest first, that were not written yet.
+
+    They were written in order, so that everything before one that is there is there as well. Where each was written
+    once, what is gone was removed by a person; unless the whole file is.
+    """
+    if past is None or (past.applied and writing.text.strip()):
+        return []
+    found: list[Event] = []
+    for event in past.events:
+        if event.type in _UNTOLD:
+            continue
+        if writing.text.strip() and writing.has(event):
+            break
+        found.append(event)
+    return found[::-1]
+
+
+class _Writing:
+    """The two texts, while events are applied to them."""
+
+    def __init__(self, files: Files, policy: Policy) -> None:
+        self._files = files
+        self._policy = policy
+        self.text = self._before = files.text(mail_rules.PATH)
+        self._archive: str | None = None
+        self._kept = ""
+
+    def read(self, past: PastEvents) -> list[Event]:
+        """The events about the cards that are there, newest first."""
+        ids = (place.title for place in opened(self.text).outline.cards if is_message_id(place.title))
+        first = min((f"{one[4:8]}-{one[8:10]}-{one[10:12]}" for one in ids), default="")
+        found: list[Event] = []
+        for event in past.events if first else ():
+            found.append(event)
+            if event.timestamp[:10] < first:
+                break
+        return found
+
+    def restore(self, told: dict[str, MailMessage]) -> None:
+        """Put back what a person has changed in cards that the log has, and keep what it was made to be."""
+        self.text, changed = with_originals(self.text, told, self._policy)
+        by_hand = [
+            HandEdit(f"a person changed {one} from {told[one].sender} to {told[one].receiver}", card.rstrip())
+            for one, card in changed
+        ]
+        if by_hand:
+            self._kept = markdown.with_kept(self._files.text(mail_rules.EDITS), mail_rules.PATH, by_hand)
+
+    @property
+    def archive(self) -> str:
+        """The archive, read when it is first needed."""
+        if self._archive is None:
+            self._archive = self._files.text(mail_rules.ARCHIVE)
+        return self._archive
+
+    def texts(self) -> dict[str, str]:
+        """What has changed; the mailbox last, so that no message and no word of a person is ever nowhere."""
+        changed = {mail_rules.EDITS: self._kept} if self._kept else {}
+        if self._archive is not None and self._archive != self._files.text(mail_rules.ARCHIVE):
+            changed[mail_rules.ARCHIVE] = self._archive
+        if self.text != self._before:
+            changed[mail_rules.PATH] = self.text
+        return changed
+
+    def has(self, event: Event) -> bool:
+        """Whether the texts tell of the event already."""
+        payload = event.payload
+        if event.type == mail_rules.SENT:
+            return self._knows(payload["messageId"])
+        if event.type == mail_rules.ARCHIVED:
+            return not set(payload["messageIds"]) & set(opened(self.text).closed_ids)
+        _, ack = mail_rules.change_in(payload)
+        if event.type == mail_rules.CLOSED and opened(self.text).places(payload["messageId"]):
+            return False  # the archive was written, and then the writer died
+        return (event.type == mail_rules.CHANGED and _said(ack, self.text)) or _said(ack, self.archive)
+
+    def apply(self, event: Event) -> None:
+        """Write what the event says, unless it is written."""
+        payload = event.payload
+        if event.type == mail_rules.SENT:
+            self._send(event)
+        elif event.type == mail_rules.ARCHIVED:
+            self.text = without_rows(self.text, frozenset(payload["messageIds"]))
+        elif event.type == mail_rules.SETTLED:
+            box = opened(self.text)
+            self.text = settled(box, self._policy, box.heads, [])
+        elif event.type in (mail_rules.CHANGED, mail_rules.CLOSED) and opened(self.text).places(payload["messageId"]):
+            self._change(event)
+
+    def _send(self, event: Event) -> None:
+        message = mail_rules.message_in(event.payload)
+        if self._knows(message.message_id):
+            return
+        self.text = complete(self.text, f"Mailbox — {self._policy.project}")
+        self.text = with_message(self.text, message, self._policy)
+
+    def _change(self, event: Event) -> None:
+        message_id = event.payload["messageId"]
+        change, ack = mail_rules.change_in(event.payload)
+        if event.type == mail_rules.CHANGED:
+            box = opened(self.text)
+            if ack not in box.card(box.places(message_id)[0]).message.acks:
+                self.text = with_change(self.text, message_id, change, ack, self._policy)
+            return
+        self.text, card = without_card(self.text, message_id, change, ack, self._policy)
+        if not _has_card(self.archive, message_id):
+            self._archive = _added(self.archive, card, f"Mailbox archive — {self._policy.project}")
+
+    def _knows(self, message_id: str) -> bool:
+        box = opened(self.text)
+        return bool(box.places(message_id)) or box.is_closed(message_id)
+
+
+def _told(events: Iterable[Event]) -> dict[str, MailMessage]:
+    """Messages as they were sent and answered through AOF; without those that were closed."""
+    told: dict[str, MailMessage] = {}
+    for event in events:
+        if event.type == mail_rules.SENT:
+            message = mail_rules.message_in(event.payload)
+            told[message.message_id] = message
+        elif event.type == mail_rules.CHANGED and event.payload["messageId"] in told:
+            before = told[event.payload["messageId"]]
+            change, ack = mail_rules.change_in(event.payload)
+            told[before.message_id] = msgspec.structs.replace(before, status=change.status, acks=(*before.acks, ack))
+        elif event.type == mail_rules.CLOSED:
+            told.pop(event.payload["messageId"], None)
+    return told
+
+
+def _said(ack: Ack, text: str) -> bool:
+    return ack_line(ack) in text or f"- {ack.actor} — {ack.date} — {ack.reason}" in text
+
+
+def _has_card(archive: str, message_id: str) -> bool:
+    return f"### {message_id}\n" in archive or f"### {message_id}\r\n" in archive
+
+
+def _added(archive: str, card: str, title: str) -> str:
+    """The archive with a card at its end."""
+    eol = ending(archive) if archive else ending(card)
+    before = archive.rstrip("\r\n") if archive.strip() else f"# {title}"
+    between = f"{eol}{eol}---{eol}{eol}" if "### MSG-" in before else eol * 2
+    return before + between + with_ending(card.replace("\r\n", "\n"), eol)
+
+
+def without_rows(text: str, ids: frozenset[str]) -> str:
+    """The text without these rows of the closed summary."""
+    table = opened(text).table(CLOSED)
+    rows = table.rows if table is not None else ()
+    return apply_edits(text, [TableEdit(row.start, row.end, "") for row in rows if row.cells and row.cells[0] in ids])
+
+
+def problems(text: str, policy: Policy, archived: frozenset[str] | None = None) -> list[CardProblem]:
+    """Everything that is wrong, in the order of the lines. `archived` are the IDs in the archive, where it is known."""
+    box = opened(text)
+    cards = [(place, box.card(place)) for place in box.outline.cards]
+    found = [
+        *_of_text(box),
+        *_of_sections(box),
+        *_of_cards(box, cards),
+        *_of_queue(box, cards),
+        *_of_closed(box, cards, archived),
+        *_of_inbox(box, [card.message for _, card in cards], policy),
+    ]
+    return sorted(found, key=lambda problem: problem.line)
+
+
+def _of_text(box: Mailbox) -> Iterator[CardProblem]:
+    lines = scan(box.text)
+    for number in unclosed(lines):
+        yield CardProblem(number, "unclosed", "a fenced block or a comment that is never closed", "warning")
+    for number in conflict_marks(lines):
+        yield CardProblem(number, "conflict_mark", "a mark that a failed merge has left")
+
+
+def _of_sections(box: Mailbox) -> Iterator[CardProblem]:
+    seen: set[str] = set()
+    for section in box.outline.sections:
+        line = line_number(box.text, section.start)
+        if section.name in seen and section.name in SECTIONS:
+            yield CardProblem(line, "duplicate_section", f"a second section {section.name!r}; the first one counts")
+        seen.add(section.name)
+    for name in SECTIONS:
+        if name not in seen:
+            yield CardProblem(1, "missing_section", f"there is no section '## {name}'")
+    for name in HEADERS:
+        named, table = box.outline.section(name), box.table(name)
+        if named is None:
+            continue
+        start = line_number(box.text, named.start)
+        if table is None:
+            yield CardProblem(start, "missing_table", f"the section {name!r} has no table")
+        elif table.header != HEADERS[name]:
+            yield CardProblem(start, "table_header", f"the columns of {name!r} are {' | '.join(HEADERS[name])}")
+        else:
+            yield from _uneven(box, name, table)
+
+
+def _uneven(box: Mailbox, name: str, table: TablePlace) -> Iterator[CardProblem]:
+    for row in table.rows:
+        if len(row.cells) != len(table.header) and name != CLOSED:
+            detail = f"a row of {name!r} has {len(table.header)} cells, this one has {len(row.cells)}"
+            yield CardProblem(line_number(box.text, row.start), "row_cells", detail)
+
+
+def _of_cards(box: Mailbox, cards: list[tuple[CardPlace, Card]]) -> Iterator[CardProblem]:
+    seen: set[str] = set()
+    for place, card in cards:
+        begin = line_number(box.text, place.start)
+        message = card.message
+        for problem in card.problems:
+            yield CardProblem(begin + problem.line, problem.code, problem.detail, problem.severity)
+        if message.message_id in seen:
+            yield CardProblem(begin, "duplicate_id", f"{message.message_id} occurs twice among the active messages")
+        seen.add(message.message_id)
+        if message.status == "closed":
+            detail = f"{message.message_id} is closed and still among the active messages"
+            yield CardProblem(begin, "closed_card", detail)
+        if message.status not in ("unread", "closed") and not message.acks and message.is_open:
+            detail = f"{message.message_id} is {message.status}, and no Ack line says by whom"
+            yield CardProblem(begin + (card.status_line or 0), "status_without_ack", detail)
+        if message.review_scope not in SCOPES:
+            detail = f"Review scope {message.review_scope[:40]!r} is none of {', '.join(SCOPES)}"
+            yield CardProblem(begin, "unknown_scope", detail)
+        yield from _of_payload(begin, message)
+
+
+def _of_payload(begin: int, message: MailMessage) -> Iterator[CardProblem]:
+    found = mail_cards.found_in(message.body)
+    if found is None and not (message.review_scope in SCOPES and mail_rules.asks_for_review(message.review_scope)):
+        return
+    for defect in mail_rules.payload_defects(found or mail_rules.ReviewPayload(scope=message.review_scope)):
+        yield CardProblem(begin, "malformed_payload", f"{message.message_id}: {defect}")
+
+
+def _of_queue(box: Mailbox, cards: list[tuple[CardPlace, Card]]) -> Iterator[CardProblem]:
+    by_id = {card.message.message_id: card.message for _, card in cards}
+    table = box.table(QUEUE)
+    rows = table.rows if table is not None else ()
+    listed: set[str] = set()
+    for row in rows:
+        name = row.first
+        line = line_number(box.text, row.start)
+        if name in listed:
+            yield CardProblem(line, "duplicate_row", f"{name} is twice in the open queue")
+        listed.add(name)
+        if name not in by_id:
+            yield CardProblem(line, "queue_unknown", f"the open queue has {name or 'a row'}, and no active card does")
+        elif by_id[name].status == "closed":
+            yield CardProblem(line, "queue_closed", f"the open queue has {name}, which is closed")
+    for place, card in cards:
+        message = card.message
+        if message.is_open and message.message_id not in listed:
+            detail = f"{message.message_id} is {message.status} and missing from the open queue"
+            yield CardProblem(line_number(box.text, place.start), "queue_missing", detail)
+
+
+def _of_closed(
+    box: Mailbox, cards: list[tuple[CardPlace, Card]], archived: frozenset[str] | None
+) -> Iterator[CardProblem]:
+    active = {card.message.message_id for _, card in cards}
+    table = box.table(CLOSED)
+    seen: set[str] = set()
+    for row in table.rows if table is not None else ():
+        line = line_number(box.text, row.start)
+        name = row.first
+        if missing := _check_missing(row):
+            yield CardProblem(
+                line, "closed_cells", f"the closed row of {name or 'a message'} has no {', '.join(missing)}"
+            )
+        if not name:
+            continue
+        if not is_message_id(name):
+            yield CardProblem(line, "malformed_id", f"{name[:80]!r} is no message ID such as MSG-20260221-001")
+        if name in seen or name in active:
+            where = "in the closed summary" if name in seen else "active and closed"
+            yield CardProblem(line, "duplicate_id", f"{name} occurs twice: {where}")
+        seen.add(name)
+        if archived is not None and name not in archived:
+            yield CardProblem(line, "not_archived", f"no archive has the full text of {name}")
+
+
+def _check_missing(row: RowPlace) -> list[str]:
+    given = dict(zip(HEADERS[CLOSED], row.cells, strict=False))
+    return [name for name in HEADERS[CLOSED] if not given.get(name)]
+
+
+def _of_inbox(box: Mailbox, messages: list[MailMessage], policy: Policy) -> Iterator[CardProblem]:
+    table = box.table(INBOX)
+    if table is None:
+        return
+    wanted = {row.agent: row for row in mail_rules.inbox(messages, policy, box.known_names)}
+    there = {row.first: row for row in reversed(table.rows)}
+    for agent, row in wanted.items():
+        if agent not in there and row.unread:
+            detail = f"{agent} has {row.unread} unread and no row in the snapshot"
+            yield CardProblem(line_number(box.text, table.top), "inbox_missing", detail)
+    seen: set[str] = set()
+    for one in table.rows:
+        line, agent = line_number(box.text, one.start), one.cells[0] if one.cells else ""
+        if agent in seen:
+            yield CardProblem(line, "duplicate_row", f"{agent} has two rows in the snapshot")
+        seen.add(agent)
+        expected = wanted.get(agent)
+        if expected is None or len(one.cells) != len(HEADERS[INBOX]):
+            continue
+        yield from _compared(line, one.cells, expected)
+
+
+def _compared(line: int, said: tuple[str, ...], wanted: mail_rules.InboxRow) -> Iterator[CardProblem]:
+    if said[1] != str(wanted.unread):
+        detail = f"the snapshot says {said[1]} unread for {wanted.agent}, and the cards say {wanted.unread}"
+        yield CardProblem(line, "inbox_unread", detail)
+    if said[2] != wanted.oldest_unread:
+        detail = f"the snapshot says {said[2]} is the oldest unread of {wanted.agent}, and it is {wanted.oldest_unread}"
+        yield CardProblem(line, "inbox_oldest", detail)
+    if wanted.unread == 0 and said[3] != NONE:
+        yield CardProblem(
+            line, "inbox_due", f"{wanted.agent} has nothing unread, and an answer by {said[3]}", "warning"
+        )
+
+
+FORMAT: Final = "mailbox-compact-v1"
+_ROW: Final = (
+    "id", "date", "from_to", "type", "priority", "due", "status", "subject", "final_status", "outcome",
+)  # fmt: skip
+
+
+def mailbox_json(box: Mailbox) -> dict[str, Any]:
+    """Everything that the mailbox says, table by table and card by card."""
+    return {
+        "format_version": FORMAT,
+        "inbox_snapshot": [_inbox(row) for row in _rows(box.table(INBOX))],
+        "open_queue": [_listed(row) for row in _rows(box.table(QUEUE))],
+        "active_messages": [_active(box.card(place)) for place in box.outline.cards],
+        "closed_summary": [_listed(row) for row in _rows(box.table(CLOSED))],
+    }
+
+
+def _rows(table: TablePlace | None) -> list[dict[str, str]]:
+    if table is None:
+        return []
+    keys = [json_key(name) for name in table.header]
+    return [dict(zip(keys, row.cells, strict=True)) for row in table.rows if len(row.cells) == len(keys)]
+
+
+def json_key(name: str) -> str:
+    """The key of a column or a field: lower case, with underscores."""
+    return re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_")
+
+
+def _inbox(row: dict[str, str]) -> dict[str, Any]:
+    unread = row.get("unread", "")
+    return {
+        "agent": row.get("agent", ""),
+        "unread": int(unread) if unread.isascii() and unread.isdigit() else unread,
+        "oldest_unread": row.get("oldest_unread", ""),
+        "needs_response_by": row.get("needs_response_by", ""),
+    }
+
+
+def _listed(row: dict[str, str]) -> dict[str, str]:
+    return {name: row.get(name, "") for name in _ROW} | {"priority": row.get("pri") or row.get("priority", "")}
+
+
+def _active(card: Card) -> dict[str, Any]:
+    message = card.message
+    lines = message.body.split("\n")
+    return {
+        "id": message.message_id,
+        "fields": _fields(message),
+        "summary": [line.strip()[2:].strip() for line in lines if line.strip().startswith("- ")],
+        "body": message.body,
+        "ack": [f"{ack.actor} — {ack.date} — {ack.reason}" for ack in message.acks],
+    }
+
+
+def _fields(message: MailMessage) -> dict[str, str]:
+    named = {
+        "from": message.sender,
+        "to": message.receiver,
+        "date": message.date,
+        "type": message.type,
+        "priority": message.priority,
+        "status": message.status,
+        "subject": message.subject,
+        "closure_owner": message.closure_owner,
+        "review_scope": message.review_scope,
+        "response_needed_by": message.response_needed_by,
+    }
+    return {json_key(name): value for name, value in message.fields.items()} | named

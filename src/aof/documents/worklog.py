@@ -1,0 +1,683 @@
+"""How WORKLOG.md follows from the log.
+
+Entries that AOF writes, entries as JSON, and originals of what was changed by hand.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, Final
+
+import msgspec
+
+from aof.documents import markdown, worklog_text
+from aof.documents.markdown import HandEdit, edit_difference
+from aof.documents.projection import Extension, Facts, Files, PastEvents, Rewritten
+from aof.documents.worklog_text import (
+    ARCHIVE,
+    EDITS,
+    IDLE,
+    NAME,
+    NONE,
+    PATH,
+    UNKNOWN,
+    Decided,
+    Entry,
+    Worklog,
+    noted,
+    parse_entry,
+    parse_worklog,
+    quick_line,
+    shown_moment,
+)
+from aof.kernel.limits import visible_line
+from aof.kernel.model import DOCUMENT, SUPERSEDED, Draft, Event, Policy, as_written
+from aof.support import nesting
+from aof.support.hashing import hexdigest
+
+STATUS, COMPACTED = "document.worklog.status", "document.worklog.compacted"
+_LATEST: Final = 100  # events whose entries may have been written in part
+_OWN: Final = f"{DOCUMENT}worklog."
+
+
+class WorklogFile:
+    """Keeps the contract of `documents.projection.Projection`."""
+
+    name, path = NAME, PATH
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._automatic = policy.worklog.automatic
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """What is said in the WORKLOG, and what entries are written about by themselves."""
+        return (_OWN, *TYPES) if self._automatic else (_OWN,)
+
+    def extend(self, note: str, fresh: Sequence[Event], facts: Facts) -> Extension | None:
+        """Entries go to the end; pinned lines, index and compaction need the whole text."""
+        known = _Note.read(note)
+        if known is None or any(_needs_whole(event) for event in fresh):
+            return None
+        appender = worklog_text.Appender(known.end, known.session, known.date)
+        for event in fresh:
+            if (said := entry_text(event, facts)) is not None:
+                appender.add(said, event.timestamp[:10])
+        return Extension(appender.text(), _Note.of(appender).text())
+
+    def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
+        """The whole file, with what is missing at its end written first."""
+        before, wanted, known = files.text(PATH), list(fresh), True
+        said = EntryTexts(facts)
+        kept: dict[str, str] = {}
+        if past is not None:
+            events = chain(reversed(fresh), past.events)
+            latest = list(islice(events, _LATEST))
+            before = _without_part(before, latest, said)
+            events = chain(latest, events)
+            read = _since(before, events)
+            restored_text, by_hand = originals(before, read[::-1], said.of)
+            if by_hand:  # what the log has from any time is nobody's edit
+                read += events
+                restored_text, by_hand = originals(before, read[::-1], said.of)
+            before = restored_text
+            wanted = _missing(before, files, chain(read, events), said)
+            known = past.applied
+            if by_hand:  # before the file itself: nothing that a person wrote is ever nowhere
+                kept = {EDITS: markdown.with_kept(files.text(EDITS), PATH, by_hand)}
+        if not before and not any(_writes(event, said) for event in wanted):
+            return Rewritten({})
+        change = _Change(self._policy, before, files, facts, said)
+        first = fresh[0].seq if fresh else 0
+        for event in wanted:
+            change.apply(event, pinned=past is None or not known or event.seq >= first > 0)
+        done = change.done()
+        return Rewritten({**kept, **done.texts}, done.note)
+
+
+class _Note(msgspec.Struct, frozen=True):
+    """What is known of the end of the file: its line ending, and the session that entries go to."""
+
+    end: str
+    session: int
+    date: str
+
+    @staticmethod
+    def read(text: str) -> _Note | None:
+        try:
+            return nesting.decode_json(text, _Note) if text else None
+        except msgspec.DecodeError:
+            return None
+
+    @staticmethod
+    def of(appender: worklog_text.Appender) -> _Note:
+        return _Note(appender.end, appender.session, appender.date)
+
+    def text(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+
+def entry_text(event: Event, facts: Facts) -> str | None:
+    """The entry that an event leaves, without a line feed at its end."""
+    return event.payload["text"] if event.type == ENTRY else automatic_line(event, facts)
+
+
+class EntryTexts:
+    """The entries of events, each made once: the title that one shows is read from the task's file."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._known: dict[int, str | None] = {}
+
+    def of(self, event: Event) -> str | None:
+        """The entry that an event leaves; None for most of them."""
+        if event.seq not in self._known:
+            self._known[event.seq] = entry_text(event, self._facts)
+        return self._known[event.seq]
+
+
+def _needs_whole(event: Event) -> bool:
+    changes = event.type in (STATUS, COMPACTED, RESTORED) or (event.type == ENTRY and "decision" in event.payload)
+    return changes or agent_of(event) is not None
+
+
+def _writes(event: Event, texts: EntryTexts) -> bool:
+    return event.type.startswith(_OWN) or texts.of(event) is not None
+
+
+class _Change:
+    """A file that is being changed: lines in its middle at once, entries at its end together."""
+
+    def __init__(self, policy: Policy, text: str, files: Files, facts: Facts, entries: EntryTexts) -> None:
+        self._policy = policy
+        self._facts = facts
+        self._entries = entries
+        self._read = files.text
+        self._texts: dict[str, str] = {}
+        self._text = text or worklog_text.new_worklog(policy.project)
+        self._touched: dict[str, None] = {}
+        known = parse_worklog(self._text)
+        self._lines = {line.key: line.text for line in known.status}
+        self._pinned = dict.fromkeys((agent for agent in active(policy) if agent not in self._lines), IDLE)
+        self._begin(known)
+
+    def _begin(self, known: Worklog) -> None:
+        last = known.sessions[-1] if known.sessions else None
+        number = max((session.number for session in known.sessions), default=0)
+        if not number and known.archived:
+            number = max((int(row.session) for row in known.archived if row.session.isdigit()), default=0)
+        open_ended = known.last_is_session and last is not None and last.number == number
+        date = last.date if open_ended and last is not None else ""
+        self._appender = worklog_text.Appender(markdown.ending(self._text), number, date)
+        if not self._text.endswith("\n"):
+            self._text += self._appender.end
+
+    def apply(self, event: Event, *, pinned: bool) -> None:
+        """Do what an event says; `pinned` lines are left alone where a person may have changed them since."""
+        if event.type == STATUS and pinned:
+            self._pinned[event.payload["key"]] = event.payload["text"]
+            self._touched.pop(event.payload["key"], None)  # what an agent says itself counts, until its work changes
+        elif event.type == COMPACTED:
+            self._settle()
+            self._compact(event)
+        elif event.type == RESTORED:
+            self._settle()
+            self._text = restored(self._text, event.payload["entries"])
+            if settled := [one["text"] for one in event.payload.get("edits", ())]:
+                self._texts[EDITS] = markdown.without_edits(self._texts.get(EDITS) or self._read(EDITS), settled)
+        said = self._entries.of(event)
+        if said is not None:
+            self._appender.add(said, event.timestamp[:10])
+            if decision := event.payload.get("decision") if event.type == ENTRY else None:
+                section = f"Session {self._appender.session}"
+                cells = (decision, event.payload["actor"], worklog_text.shown_moment(event.timestamp), section)
+                self._text = worklog_text.with_decision(self._text, cells)
+        if pinned and (agent := agent_of(event)) is not None:
+            self._touched[agent] = None
+            if event.type == "task.attempt.started":
+                self._pinned[agent] = self._named(event.task_id)
+
+    def _compact(self, event: Event) -> None:
+        """Sessions go to the archive, each once, and leave a row; what is there already is not added again."""
+        wanted = {one["session"]: one for one in event.payload["sessions"]}
+        known = parse_worklog(self._text)
+        moved = [session for session in known.sessions if session.number in wanted]
+        there = self._texts.get(ARCHIVE) or self._read(ARCHIVE) or worklog_text.new_archive(self._policy.project)
+        end = self._appender.end
+        for session in moved:
+            said = worklog_text.text_of(self._text, session).strip()
+            if said not in there:
+                there = f"{there.rstrip()}{end}{end}{said}{end}"
+        rows = {row.session for row in known.archived}
+        cells = [
+            (str(number), one["date"], one["summary"]) for number, one in wanted.items() if str(number) not in rows
+        ]
+        self._texts[ARCHIVE] = there
+        self._text = worklog_text.without_sessions(self._text, moved, cells)
+        self._begin(parse_worklog(self._text))
+
+    def _settle(self) -> None:
+        self._text += self._appender.text()
+        self._begin(parse_worklog(self._text))
+
+    def _named(self, task_id: str) -> str:
+        title = self._facts.title(task_id)
+        return f"{task_id} {title}" if title else task_id
+
+    def done(self) -> Rewritten:
+        """The files, the archive first: what leaves the WORKLOG must be there before."""
+        note = _Note.of(self._appender)
+        for agent in self._touched:
+            held, line = self._facts.held_by(agent), self._pinned.get(agent) or self._lines.get(agent, "")
+            if not held:
+                self._pinned[agent] = IDLE
+            elif not any(task_id in line for task_id in held):
+                self._pinned[agent] = self._named(held[-1])
+        for key, said in self._pinned.items():
+            self._text = worklog_text.with_status(self._text, key, said)
+        self._text += self._appender.text()
+        return Rewritten({**self._texts, PATH: self._text}, note.text())
+
+
+def active(policy: Policy) -> tuple[str, ...]:
+    """The agents of the chart that have a pinned line."""
+    return tuple(agent.id for agent in policy.org.agents if agent.active) if policy.org is not None else ()
+
+
+def _without_part(text: str, latest: Sequence[Event], texts: EntryTexts) -> str:
+    """The file without the beginning of an entry that a dead writer or a power cut has left at its end."""
+    if not text:
+        return text
+    known, lines = parse_worklog(text), markdown.split_lines(text)
+    last = known.entries[-1].line if known.entries else len(lines) + 1
+    tail = markdown.unix("".join(lines[last - 1 :])).rstrip("\n")
+    for event in latest:
+        said = texts.of(event)
+        if said is not None and tail and tail != said and said.startswith(tail):
+            return "".join(lines[: last - 1])
+    if lines and not text.endswith("\n") and "## Session ".startswith(lines[-1][: len("## Session ")]):
+        return "".join(lines[:-1])
+    return text
+
+
+def _since(text: str, events: Iterator[Event]) -> list[Event]:
+    """The events from the first day of the file on, newest first; those before have no entry in it."""
+    days = [session.date for session in parse_worklog(text).sessions if session.date]
+    read: list[Event] = []
+    for event in events if days else ():
+        read.append(event)
+        if event.timestamp[:10] < min(days):
+            break
+    return read
+
+
+def _missing(text: str, files: Files, events: Iterable[Event], texts: EntryTexts) -> list[Event]:
+    """The last events whose entries stand neither in the file nor in the archive.
+
+    Whatever stands before an entry that is found was there once, and is left as people have made it.
+    """
+    known = parse_worklog(text)
+    found: Counter[tuple[str, ...]] = Counter(entry.anchor for entry in known.entries)
+    archived = parse_worklog(files.text(ARCHIVE)).entries if known.archived else ()
+    found.update(entry.anchor for entry in archived)
+    recent: list[tuple[Event, Entry | None]] = []
+    minute = ""
+    for event, entry in _with_entries(events, texts):
+        if minute and event.timestamp[:16] < minute:
+            break
+        recent.append((event, entry))
+        if entry is not None and not minute and _standing(entry, found):
+            minute = event.timestamp[:16]
+    recent.reverse()
+    last = -1
+    for place, (_, entry) in enumerate(recent):
+        if entry is not None and (anchor := _standing(entry, found)) is not None:
+            found[anchor] -= 1
+            last = place
+    return [event for event, _ in recent[last + 1 :]]
+
+
+def _standing(entry: Entry, found: Counter[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """What an entry is found by; where the clock was set back, it stands in the later session that was open then."""
+    if found[entry.anchor]:
+        return entry.anchor
+    later = (one for one in found if one[1:] == entry.anchor[1:] and one[0] > entry.date and found[one])
+    return next(later, None)
+
+
+def _with_entries(events: Iterable[Event], texts: EntryTexts) -> Iterator[tuple[Event, Entry | None]]:
+    for event in events:
+        said: Any = texts.of(event)
+        yield event, None if said is None else parse_entry(said, event.timestamp[:10])
+
+
+TYPES: Final = ("task.attempt.", "task.completed", "delegation.requested", "handoff.initiated", SUPERSEDED)
+CLAIMED, COMPLETED, HANDED_BACK, HANDED = "claimed", "completed", "handed back", "handed over"
+_TITLE: Final = 80
+
+
+def automatic_line(event: Event, facts: Facts) -> str | None:
+    """The line that an event leaves in the WORKLOG; None for most of them."""
+    event = as_written(event)  # it was written in its clone, and a merge takes no line away
+    if event.type == "task.attempt.started":
+        return _claimed(event, facts)
+    if event.type == "task.completed":
+        return _completed(event, facts)
+    if event.type in ("delegation.requested", "handoff.initiated"):
+        return _handed(event, facts)
+    return None
+
+
+def agent_of(event: Event) -> str | None:
+    """The agent whose work an event begins or ends."""
+    agent = event.payload.get("agent") if event.type.startswith("task.attempt.") else None
+    return agent if isinstance(agent, str) else None
+
+
+def _claimed(event: Event, facts: Facts) -> str:
+    agent = str(event.payload.get("agent"))
+    hop = event.payload.get("hop")
+    attempt = f"attempt {event.payload.get('attempt', 1)}"
+    result = f"hop {hop}, {attempt}" if hop else attempt
+    return quick_line(_time(event), agent, f"{CLAIMED} {_named(event, facts)}", result, (agent, event.task_id))
+
+
+def _completed(event: Event, facts: Facts) -> str | None:
+    result: dict[str, Any] = event.payload.get("result") or {}
+    agent, outcome = str(result.get("agentId") or event.agent or event.actor), str(result.get("outcome", "done"))
+    what = COMPLETED if outcome == "done" else HANDED_BACK
+    said = f"{outcome}; Tests run: {_tests(result.get('tests'))}"
+    return quick_line(_time(event), agent, f"{what} {_named(event, facts)}", said)
+
+
+def _tests(tests: object) -> str:
+    if not isinstance(tests, dict):
+        return NONE
+    return f"{tests.get('passed', 0)} of {tests.get('total', 0)} passed, {tests.get('failed', 0)} failed"
+
+
+def _handed(event: Event, facts: Facts) -> str | None:
+    said: dict[str, Any] = event.payload.get("request") or event.payload.get("audit") or event.payload
+    sender = said.get("fromAgent") or said.get("from_agent") or event.agent or event.actor
+    target = said.get("toAgent") or said.get("to_agent")
+    if not isinstance(sender, str) or not isinstance(target, str):
+        return None
+    what = f"{HANDED} {_named(event, facts)}"
+    return quick_line(_time(event), sender, what, f"to {target}", (target, event.task_id))
+
+
+def _named(event: Event, facts: Facts) -> str:
+    title = facts.title(event.task_id) or ""
+    shown = title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…"
+    return f'{event.task_id} "{shown}"' if shown else event.task_id
+
+
+def _time(event: Event) -> str:
+    return event.timestamp[11:16]
+
+
+LINK: Final = re.compile(
+    r"https?://\S+"
+    r"|\b(?:TASK-\d{4}-\d\d-\d\d-\d{3,}|MSG-\d{8}-\d{3,}|PROP-\d{3,}|REV-[A-Za-z0-9][\w.-]*\w|WL-[0-9a-f]{16})\b"
+    r"|(?<![\w/.-])(?:[\w.-]+/)+[\w.-]*\.\w{1,8}\b"
+)
+_DONE: Final = re.compile(r"\b(?:done|complete[ds]?|finished|merged|fixed|shipped)\b", re.IGNORECASE)
+_KEY: Final = re.compile(r"[^a-z0-9]+")
+_DIGITS: Final = 16
+_TYPES: Final[dict[str, str]] = {
+    "counter": "objection.raised",
+    "decision": "decision.recorded",
+    "escalation": "escalation.requested",
+}
+
+
+class EntryEnvelope(msgspec.Struct, frozen=True, kw_only=True):
+    """The eight keys, in their order."""
+
+    event_id: str
+    event_type: str
+    session_id: str
+    actor: str
+    timestamp: str
+    subject: str
+    payload: dict[str, Any]
+    links: list[str]
+
+
+def envelopes(entries: Iterable[Entry], session_id: str = UNKNOWN) -> Iterator[EntryEnvelope]:
+    """Every entry, oldest first, each with an ID that stays the same wherever the entry is moved to."""
+    seen: Counter[str] = Counter()
+    proposed: set[str] = set()
+    for entry in entries:
+        base = _base(entry)
+        number, seen[base] = seen[base], seen[base] + 1
+        yield EntryEnvelope(
+            event_id=event_id(entry, number),
+            event_type=event_type(entry, proposed),
+            session_id=session_id,
+            actor=entry.actor or UNKNOWN,
+            timestamp=timestamp(entry),
+            subject=entry.subject,
+            payload=payload(entry),
+            links=links(entry),
+        )
+
+
+def event_id(entry: Entry, number: int = 0) -> str:
+    """From what the entry says and when; `number` tells entries apart that say the same."""
+    whole = f"{_base(entry)}\n{number}".encode("utf-8", "surrogateescape")
+    return f"WL-{hexdigest(whole)[:_DIGITS]}"
+
+
+def _base(entry: Entry) -> str:
+    return f"{entry.date}\n{entry.text}"
+
+
+def event_type(entry: Entry, proposed: set[str] | None = None) -> str:
+    """Which of the eight it is, by its form; `proposed` are the proposals seen so far."""
+    if entry.form == "quick":
+        return _quick(entry)
+    if entry.form == "handoff":
+        complete = str(entry.fields.get("Status", "")).strip().lower() == "complete"
+        return "task.completed" if complete else "handoff.posted"
+    if entry.form == "proposal":
+        return _proposal(str(entry.fields["ID"]), proposed if proposed is not None else set())
+    return _TYPES.get(entry.form, UNKNOWN)
+
+
+def _proposal(name: str, proposed: set[str]) -> str:
+    kind = "proposal.amended" if name in proposed else "proposal.created"
+    proposed.add(name)
+    return kind
+
+
+def _quick(entry: Entry) -> str:
+    what = entry.subject.lower()
+    if what.startswith(CLAIMED):
+        return "task.claimed"
+    if what.startswith((HANDED, HANDED_BACK)):
+        return "handoff.posted"
+    given = entry.fields.get("nextOwner", entry.owner) != entry.owner
+    return "handoff.posted" if given and not _DONE.search(what) else "task.completed"
+
+
+def timestamp(entry: Entry) -> str:
+    """ISO-8601, as exact as the entry is."""
+    if not entry.date:
+        return UNKNOWN
+    return f"{entry.date}T{entry.time}Z" if entry.time else entry.date
+
+
+def payload(entry: Entry) -> dict[str, Any]:
+    """What the entry says, by its form; `text` is the rest of it, unshortened."""
+    said: dict[str, Any] = {"form": entry.form, "session": entry.session}
+    for key, value in entry.fields.items():
+        name = _KEY.sub("_", key.lower()).strip("_") if key != "nextOwner" else "next_owner"
+        said[name or "more"] = value
+    if entry.form == "handoff" and "next_owner" in said:
+        said["next_owner"], said["next_note"] = noted(str(said["next_owner"]))
+    return said | {"text": entry.body}
+
+
+def links(entry: Entry) -> list[str]:
+    """What the entry refers to, in order of mention, each once; addresses are no records of ours."""
+    found = (mark.group() for mark in LINK.finditer(entry.text))
+    return list(dict.fromkeys(one for one in found if not one.startswith("http")))
+
+
+ENTRY: Final = "document.worklog.entry"
+RESTORED: Final = "document.worklog.restored"
+_MOST: Final = 20  # entries that one event puts back
+_ALIKE: Final = 0.6
+_SHOWN: Final = 60
+Said = Callable[[Event], str | None]  # the entry that an event leaves
+
+
+def entry_name(entry: Entry) -> str:
+    """An entry in a few words."""
+    name = f"{entry.actor}: {entry.subject}" if entry.actor else entry.text.split("\n", 1)[0]
+    return f"'{visible_line(name)[:_SHOWN]}' of session {entry.session}"
+
+
+def lost_entries(
+    entries: Sequence[Entry], events: Iterable[Event], said: Said, *, nearby: bool = True
+) -> Iterator[tuple[Event, Entry, Entry | None]]:
+    """Each entry of the log that is not there as it was written, with what stands in its place; None: it is gone.
+
+    What the log has is in nobody's place. A line without a date of its own stands in the session that was open, and
+    that is a later day's where the clock was set back. Without `nearby`, only author and time tell an entry.
+    """
+    there = _Standing(entries)
+    sessions = {entry.date: entry.session for entry in entries}
+    wanted: list[tuple[Event, Entry]] = []
+    for event in events:
+        if (text := said(event)) is not None:
+            day = event.timestamp[:10]
+            wanted.append((event, parse_entry(text, day, sessions.get(day, 0))))
+    places = [there.take(entry, entry.date) for _, entry in wanted]
+    for number, (_, entry) in enumerate(wanted):
+        if places[number] is None:
+            places[number] = there.take(entry)
+    for number, (event, entry) in enumerate(wanted):
+        if places[number] is not None:
+            continue
+        before = next((place for place in reversed(places[:number]) if place is not None), -1)
+        after = next((place for place in places[number + 1 :] if place is not None), len(entries))
+        found = there.instead(entry, range(before + 1, after) if nearby else range(0))
+        if found is None or event.type == ENTRY or not _retitled(found, entry):
+            yield event, entry, found
+
+
+class _Standing:
+    """The entries of a file that no event has been found for yet."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+        self._left = dict.fromkeys(range(len(entries)))
+        self._by_text: dict[str, list[int]] = {}
+        for place, entry in enumerate(entries):
+            self._by_text.setdefault(entry.text, []).append(place)
+
+    def take(self, wanted: Entry, date: str = "") -> int | None:
+        """The place of the same text, on that date or any later one."""
+        for place in self._by_text.get(wanted.text, ()):
+            found = self._entries[place].date
+            if place in self._left and (found == date if date else found > wanted.date):
+                del self._left[place]
+                return place
+        return None
+
+    def instead(self, wanted: Entry, between: range) -> Entry | None:
+        """What stands in the place of an entry: of the same author and time, or much alike between its neighbours."""
+        own = next((place for place in self._left if _in_place_of(self._entries[place], wanted)), None)
+        if own is None:
+            near = [(_alikeness(self._entries[place], wanted), place) for place in between if place in self._left]
+            alike, own = max(near, default=(0.0, None))
+            own = own if alike >= _ALIKE else None
+        if own is None:
+            return None
+        del self._left[own]
+        return self._entries[own]
+
+
+def _alikeness(entry: Entry, wanted: Entry) -> float:
+    return difflib.SequenceMatcher(None, entry.text, wanted.text).ratio() if entry.form == wanted.form else 0.0
+
+
+def _in_place_of(entry: Entry, wanted: Entry) -> bool:
+    if wanted.form != "quick":
+        return entry.anchor == wanted.anchor or (
+            entry.form == wanted.form and bool(wanted.time) and entry.anchor[:3] == wanted.anchor[:3]
+        )
+    task = next((one for one in links(wanted) if one.startswith("TASK-")), None)
+    return entry.anchor == wanted.anchor and (task is None or task in entry.text)
+
+
+def _retitled(there: Entry, wanted: Entry) -> bool:
+    """Whether two automatic lines differ in the title only, which may have changed since."""
+    strip = re.compile(r' ".*"')
+    return strip.sub("", there.text) == strip.sub("", wanted.text)
+
+
+def decided_rows(
+    rows: Sequence[Decided], events: Iterable[Event]
+) -> list[tuple[tuple[str, str, str], Decided | None, bool]]:
+    """What was decided, oldest first, with its row in the index, and whether that is as it was written; None: gone."""
+    left = list(rows)
+    found: list[tuple[tuple[str, str, str], Decided | None, bool]] = []
+    for event in events:
+        if event.type == ENTRY and "decision" in event.payload:
+            cells = event.payload["decision"].strip(), event.payload["actor"], shown_moment(event.timestamp)
+            row = next((one for one in left if (one.decision, one.owner, one.timestamp) == cells), None)
+            found.append((cells, row, row is not None))
+            if row is not None:
+                left.remove(row)
+    for number, (cells, row, _) in enumerate(found):
+        if row is None:
+            like = next((one for one in left if _is_like(one, cells)), None)
+            found[number] = cells, like, False
+            if like is not None:
+                left.remove(like)
+    return found
+
+
+def _is_like(row: Decided, cells: tuple[str, str, str]) -> bool:
+    """Whether one cell of a row was changed."""
+    return sum(map(str.__eq__, (row.decision, row.owner, row.timestamp), cells)) == len(cells) - 1
+
+
+def originals(text: str, events: Sequence[Event], said: Said, *, nearby: bool = True) -> tuple[str, list[HandEdit]]:
+    """The file with what was said through AOF as it was said, and what people had made of it."""
+    known, lines, end = parse_worklog(text), markdown.split_lines(text), markdown.ending(text)
+    kept: list[HandEdit] = []
+    lost = lost_entries(known.entries, events, said, nearby=nearby)
+    changed = [(event, wanted, there) for event, wanted, there in lost if there is not None and event.type == ENTRY]
+    for row, like, as_written in decided_rows(known.decisions, events):
+        if like is None or as_written:
+            continue
+        before = lines[like.number - 1].rstrip("\r\n")
+        lines[like.number - 1] = markdown.row((*row, like.section)) + end
+        what = f"a person changed the decision '{visible_line(row[0])[:_SHOWN]}' of {row[1]} at {row[2]}"
+        kept.append(HandEdit(what, before))
+    for event, wanted, there in sorted(changed, key=lambda one: -one[2].line):
+        who = event.payload.get("actor") or wanted.actor
+        what = f"{who} wrote {entry_name(wanted)} (event {event.seq}), and a person changed it"
+        kept.append(HandEdit(f"{what}: {edit_difference(wanted.text, there.text)}", there.text))
+        last = there.line - 1 + there.text.count("\n")
+        ended = end if lines[last].endswith("\n") else ""
+        lines[there.line - 1 : last + 1] = [markdown.with_ending(wanted.text, end) + ended]
+    return "".join(lines), without_rows(kept[::-1])
+
+
+def without_rows(kept: Sequence[HandEdit]) -> list[HandEdit]:
+    """The edits without rows of decisions whose entry was changed in the same way."""
+    entries = [edit.text for edit in kept if not edit.text.startswith("|")]
+    return [
+        edit
+        for edit in kept
+        if not edit.text.startswith("|") or not any(markdown.cells(edit.text)[0] in text for text in entries)
+    ]
+
+
+def restoration_draft(lost: Iterable[tuple[Event, Entry, Entry | None]], kept: Iterable[HandEdit] = ()) -> Draft | None:
+    """The event that puts entries back and settles kept edits; None where there is nothing to do."""
+    entries: list[dict[str, Any]] = [
+        {"text": wanted.text, "date": wanted.date, "instead": there.text if there is not None else ""}
+        for _, wanted, there in islice(lost, _MOST)
+    ]
+    settled = [{"what": edit.what, "text": edit.text} for edit in islice(kept, _MOST)]
+    if not entries and not settled:
+        return None
+    payload = {"document": NAME, "entries": entries} | ({"edits": settled} if settled else {})
+    return Draft(type=RESTORED, task_id="", payload=payload)
+
+
+def restored(text: str, entries: Iterable[dict[str, Any]]) -> str:
+    """The file with these entries as they were; one whose session is not there stays away."""
+    end = markdown.ending(text)
+    for one in entries:
+        wanted, instead = (markdown.with_ending(one[key], end) for key in ("text", "instead"))
+        if instead and instead in text:
+            text = text.replace(instead, wanted, 1)
+        elif not instead:
+            text = _inserted(text, wanted, one["date"], end)
+    return text
+
+
+def _inserted(text: str, wanted: str, date: str, end: str) -> str:
+    """An entry goes before the first later one of its session, else to the session's end."""
+    lines = markdown.split_lines(text)
+    session = next((one for one in parse_worklog(text).sessions if one.date == date), None)
+    own = next(iter(parse_worklog(f"## Session 1 — {date}\n\n{markdown.unix(wanted)}\n").entries), None)
+    if session is None or own is None or any(entry.text == own.text for entry in session.entries):
+        return text
+    later = next((entry.line for entry in session.entries if entry.time > own.time), None)
+    if later is not None:
+        return "".join([*lines[: later - 1], wanted, end, end, *lines[later - 1 :]])
+    before = "".join(lines[: session.end - 1]).rstrip("\r\n")
+    after = "".join(lines[session.end - 1 :])
+    return f"{before}{end}{end}{wanted}{end}" + (f"{end}{after}" if after else "")

@@ -1,1 +1,0 @@
-"""WORKLOG.md as text."""

@@ -1,1 +1,0 @@
-"""Where a process puts its parts together."""

@@ -1,0 +1,1 @@
+"""Handoffs between agents, and what the agents of a workflow share."""

@@ -1,0 +1,613 @@
+"""How a handoff is answered, returned, aggregated over a broadcast, reminded of and timed out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from aof.errors import AlreadyReturned, AofError, Call, InvalidInput, NoReturnExpected, NotAddressee, StaleHandoff
+from aof.handoffs import steps
+from aof.handoffs.audit import Outcome
+from aof.handoffs.initiation import climbed, closed, passed_on, to_person, unaccepted
+from aof.handoffs.model import (
+    MAX_RESENDS,
+    UNANSWERED,
+    Aggregation,
+    ContentType,
+    ContextUpdates,
+    Handoff,
+    Return,
+    ReturnAudit,
+    ReturnedResult,
+    ReturnStatus,
+)
+from aof.handoffs.payload import addition, bad_moment
+from aof.handoffs.steps import OnHandoff, audited, ended, finished_refusal, load_of, rejected, step, warned
+from aof.kernel import limits as kernel_limits
+from aof.kernel.commands import DeadLetter, Decide, Decision, Needs, NeedsOf, Records, Verdict
+from aof.kernel.model import Draft, iso
+from aof.org import routing
+from aof.tasks.model import Task
+
+_answers_replace = msgspec.structs.replace
+
+
+class Accept(OnHandoff, frozen=True, kw_only=True):
+    """Take it on. A run that this begins has the secret with this digest; without `begin` others begin it.
+
+    With `keep` that run outlives the session.
+    """
+
+    operation = "handoff_accept"
+    reason: str | None = None
+    estimated_completion: str | None = None
+    secret_digest: str | None = None
+    keep: bool = False
+    begin: bool = True
+
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
+        """Also what a claim would read, and the locks under which the receiver's load is counted."""
+        base = super().needs(known, needs)
+        task, chart = known.tasks.get(self.task_id), known.policy.org
+        handoff = next((one for one in known.handoffs.get(self.task_id, ()) if one.id == self.handoff_id), None)
+        if task is None or handoff is None:
+            return base
+        read = frozenset(task.depends_on) - base.write
+        resources = frozenset({task.resource} if task.resource else ())
+        names = frozenset(f"resource:{one}" for one in resources)
+        agent = steps.listed_agent(known.policy, handoff.to_agent)
+        if chart is not None and agent is not None:
+            names |= routing.capacity_locks(chart, agent)
+        children = frozenset({task.id} if task.waits_for_children else ())
+        below = frozenset(one for task_id in children for one in known.children.get(task_id, ()))
+        return _answers_replace(
+            base, read=base.read | read | (below - base.write), names=names, resources=resources, children=children
+        )
+
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
+        """Capability, capacity and autonomy are checked here, whatever the receiver says."""
+        if problem := self._impossible(records, handoff):
+            return problem
+        if handoff.state == "accepted":
+            return Decision()
+        if handoff.state not in UNANSWERED:
+            return closed(handoff)
+        if refusal := (None if handoff.outlives(task.status) else finished_refusal(task)) or self._unable(
+            records, handoff
+        ):
+            return refusal
+        claim = None
+        if self.begin:
+            claim = steps.claiming(task, handoff.to_agent, self.secret_digest, keep=self.keep)
+        taken = steps.ownership_taken(records, task, handoff, now, decide, claim)
+        if isinstance(taken, AofError):
+            return taken
+        drafts = (*self._accepted(records, task, handoff, now), *taken.drafts)
+        if not handoff.return_protocol.expected:
+            drafts += ended(task, handoff, "success", now)
+        return _answers_replace(taken, drafts=drafts, agent=self.acting)
+
+    def _impossible(self, records: Records, handoff: Handoff) -> AofError | None:
+        return (
+            self.not_receiver(records, handoff)
+            or kernel_limits.text("reason", self.reason, kernel_limits.REASON)
+            or bad_moment("estimated_completion", self.estimated_completion)
+        )
+
+    def _unable(self, records: Records, handoff: Handoff) -> AofError | None:
+        chart, agent = records.policy.org, steps.listed_agent(records.policy, handoff.to_agent)
+        if chart is None or agent is None:
+            return None
+        matched, missing = steps.capability_match(agent, handoff.validation)
+        if matched == "none":
+            return steps.no_capability(handoff, agent.id, missing)
+        short = steps.too_little(records.policy, agent.id, handoff.validation, handoff.audit)
+        return short or (routing.at_capacity(chart, agent, load_of(records)) if self.begin else None)
+
+    def _accepted(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
+        answer = {
+            "status": "accepted",
+            "reason": self.reason,
+            "estimated_completion": self.estimated_completion,
+            "by": self.speaker(handoff),
+        }
+        found = steps.check_agent(records.policy, handoff.to_agent, handoff.validation, load_of(records), now)
+        warnings = tuple(f"{handoff.to_agent} lacks {one}" for one in found.missing)
+        gap = ", ".join(found.missing)
+        told = audited("accepted", task, handoff, notes=f"lacks {gap}" if gap else None)
+        accepted = step(
+            "handoff.accepted",
+            handoff,
+            told,
+            acceptance={name: value for name, value in answer.items() if value is not None},
+            checks=msgspec.to_builtins(found),
+            **({"warnings": list(warnings)} if warnings else {}),
+        )
+        logged = (warned(handoff, f"{handoff.to_agent} lacks {gap}", found.missing),) if gap else ()
+        return (accepted, *logged)
+
+
+class RejectHandoff(OnHandoff, frozen=True, kw_only=True):
+    """Turn it down; another agent is asked, or a person."""
+
+    operation = "handoff_reject"
+    reason: str
+
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+        """A rejection is final for this record; the work goes on elsewhere in the same commit."""
+        if problem := _bad_answer(self, records, handoff, self.reason):
+            return problem
+        if handoff.state not in UNANSWERED:
+            return closed(handoff)
+        return Decision(
+            drafts=turned_down(records, task, handoff, self.reason, now, by=self.speaker(handoff)), agent=self.acting
+        )
+
+
+def turned_down(
+    records: Records, task: Task, handoff: Handoff, reason: str, now: int, *, by: str | None = None
+) -> tuple[Draft, ...]:
+    """The rejection, and where the work goes from here; a broadcast may be decided by it."""
+    closed_one = _answers_replace(handoff, state="rejected")
+    notify = steps.orchestrator(records.policy, handoff)
+    first = rejected(task, handoff, reason, now, notify=notify, by=by)
+    if handoff.request is not None:  # an AOF/1 rejection blocks the child, and nobody else is asked
+        return (first, *steps.blocked(task, handoff, reason, now))
+    following = passed_on(records, task, closed_one, reason, now)
+    return (first, *following, *(() if following else released(records, closed_one)))
+
+
+def released(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
+    """The sender goes on once nothing more can come: of a single handoff, or of the whole group."""
+    if handoff.broadcast_group_id is None:
+        return steps.woken(records, handoff)
+    members = [
+        handoff if one.id == handoff.id else one
+        for one in records.handoffs[handoff.task_id]
+        if one.broadcast_group_id == handoff.broadcast_group_id
+    ]
+    return steps.woken(records, handoff) if aggregated(members).state != "open" else ()
+
+
+class Defer(OnHandoff, frozen=True, kw_only=True):
+    """Acknowledge it and put the answer off. It stays open, and nobody works under it."""
+
+    operation = "handoff_defer"
+    reason: str
+    estimated_completion: str | None = None
+
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+        """Counts as acknowledged: the audit says `accepted` with the status `deferred`."""
+        problem = _bad_answer(self, records, handoff, self.reason)
+        if problem := problem or bad_moment("estimated_completion", self.estimated_completion):
+            return problem
+        if handoff.state not in UNANSWERED:
+            return closed(handoff)
+        answer = {
+            "status": "deferred",
+            "reason": self.reason,
+            "estimated_completion": self.estimated_completion,
+            "by": self.speaker(handoff),
+        }
+        told = audited("accepted", task, handoff, reason=self.reason, status="deferred")
+        given = {name: value for name, value in answer.items() if value is not None}
+        return Decision(drafts=(step("handoff.deferred", handoff, told, acceptance=given),), agent=self.acting)
+
+
+def _bad_answer(command: OnHandoff, records: Records, handoff: Handoff, reason: str) -> AofError | None:
+    refusal = command.not_receiver(records, handoff)
+    return refusal or kernel_limits.text("reason", reason, kernel_limits.REASON, required=True)
+
+
+GroupState = Literal["open", "success", "failed", "sent"]
+
+
+class MemberResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What has come from one receiver so far."""
+
+    handoff_id: str
+    agent: str
+    state: str
+    expected: bool
+    status: str | None = None
+    result: Any = None
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """A broadcast as its sender sees it. `sent` says that nobody owes a return."""
+
+    broadcast_group_id: str
+    task_id: str
+    from_agent: str
+    aggregation: Aggregation
+    state: GroupState
+    results: tuple[MemberResult, ...]
+
+
+def aggregated(members: Sequence[Handoff]) -> Group:
+    """The broadcast that these handoffs are; members that were passed on count by who has them now."""
+    first = members[0]
+    mode: Aggregation = first.aggregation or "all"
+    owed = [one for one in members if one.return_protocol.expected and one.forwarded_to is None]
+    good = sum(one.state == "completed" and one.outcome == "success" for one in owed)
+    bad = sum(not one.is_open for one in owed) - good
+    return Group(
+        broadcast_group_id=first.broadcast_group_id or "",
+        task_id=first.task_id,
+        from_agent=first.from_agent,
+        aggregation=mode,
+        state=group_decided(mode, len(owed), good, bad),
+        results=tuple(_result(one) for one in members),
+    )
+
+
+def group_decided(mode: Aggregation, owed: int, good: int, bad: int) -> GroupState:
+    """How the group stands with so many successes and failures."""
+    if not owed:
+        return "sent"
+    needed = {"all": owed, "any": 1, "majority": owed // 2 + 1}[mode]
+    if good >= needed:
+        return "success"
+    return "failed" if owed - bad < needed else "open"
+
+
+def _result(one: Handoff) -> MemberResult:
+    back = one.returned
+    return MemberResult(
+        handoff_id=one.id,
+        agent=one.to_agent,
+        state=one.state,
+        expected=one.return_protocol.expected,
+        status=back.status if back is not None else None,
+        result=msgspec.to_builtins(back.result) if back is not None and back.result is not None else None,
+    )
+
+
+_MOST_LATE: Final = 5
+_MOST_NAMED: Final = 10  # variables that were not applied
+_OUTCOMES: Final[dict[ReturnStatus, Outcome]] = {
+    "success": "success",
+    "partial": "partial",
+    "failed": "failed",
+    "timeout": "failed",
+}
+
+
+class ReturnResult(OnHandoff, frozen=True, kw_only=True):
+    """Bring back what came of an accepted handoff. `to_agent` may name the sender that it goes to."""
+
+    operation = "handoff_return"
+    status: ReturnStatus
+    result: Any = None
+    content_type: ContentType | None = None
+    to_agent: str | None = None
+    variables_changed: dict[str, Any] = {}  # noqa: RUF012 - a struct copies it
+    artifacts_produced: tuple[Any, ...] = ()
+    tokens_consumed: int | None = None
+    notes: str = ""
+
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+        """The return and its processing are one commit, so that `completed` stands right after it."""
+        refusal = self.not_receiver(records, handoff) or self._other_party(handoff) or self._malformed()
+        if refusal:
+            return refusal
+        brought = self._brought(handoff, now)
+        if handoff.state == "accepted":
+            return self._processed(records, task, handoff, brought, now)
+        return self._too_late(handoff, brought)
+
+    def _processed(self, records: Records, task: Task, handoff: Handoff, brought: Return, now: int) -> Verdict:
+        if not handoff.return_protocol.expected:
+            return _unexpected(handoff)
+        drafts = processed(records, task, handoff, brought, now)
+        return drafts if isinstance(drafts, AofError) else Decision(drafts=drafts, agent=self.acting)
+
+    def _too_late(self, handoff: Handoff, brought: Return) -> Verdict:
+        """Why it is not applied; what came from an agent that was replaced stays on the record."""
+        if handoff.state in UNANSWERED:
+            return unaccepted(handoff)
+        if handoff.returned is not None:
+            return AlreadyReturned(
+                f"handoff {handoff.id} was returned at {handoff.returned.audit.completion_time}",
+                "look at what became of it",
+                Call("handoff_show", {"handoff_id": handoff.id}),
+            )
+        if not handoff.return_protocol.expected:
+            return _unexpected(handoff)
+        if handoff.acceptance is None or handoff.acceptance.status == "rejected":
+            return closed(handoff)
+        stale = StaleHandoff(
+            f"handoff {handoff.id} is {handoff.state}: it went on without {handoff.to_agent}",
+            "the result was recorded and not applied; the sender can read it on the handoff",
+            Call("handoff_show", {"handoff_id": handoff.id}),
+            state=handoff.state,
+        )
+        if len(handoff.late_returns) >= _MOST_LATE:
+            return stale
+        late = step("handoff.late_return", handoff, **{"return": msgspec.to_builtins(brought)})
+        return self.refused(stale, late)
+
+    def _brought(self, handoff: Handoff, now: int) -> Return:
+        text = isinstance(self.result, str)
+        kind: ContentType = self.content_type or ("text" if text else "json")
+        return Return(
+            handoff_id=handoff.id,
+            from_agent=handoff.to_agent,
+            to_agent=handoff.from_agent,
+            status=self.status,
+            result=None if self.result is None else ReturnedResult(content_type=kind, body=self.result),
+            context_updates=ContextUpdates(
+                variables_changed=self.variables_changed, artifacts_produced=self.artifacts_produced
+            ),
+            audit=ReturnAudit(completion_time=iso(now), tokens_consumed=self.tokens_consumed, notes=self.notes),
+        )
+
+    def _other_party(self, handoff: Handoff) -> AofError | None:
+        if self.to_agent in (None, handoff.from_agent):
+            return None
+        return NotAddressee(
+            f"handoff {handoff.id} is from {handoff.from_agent}, and its result does not go to {self.to_agent}",
+            f"leave out who gets it, or name {handoff.from_agent}",
+            Call("handoff_show", {"handoff_id": handoff.id}),
+        )
+
+    def _malformed(self) -> AofError | None:
+        if self.content_type in ("text", "artifact_ref") and not isinstance(self.result, str):
+            return InvalidInput(f"a result of the type '{self.content_type}' is a text", "send 'json', or a text")
+        if self.tokens_consumed is not None and self.tokens_consumed < 0:
+            return InvalidInput("'tokens_consumed' must not be negative", "count them, or leave it out")
+        return (
+            kernel_limits.data("result", self.result)
+            or kernel_limits.data("variables_changed", self.variables_changed)
+            or kernel_limits.data("artifacts_produced", self.artifacts_produced)
+            or kernel_limits.text("notes", self.notes, kernel_limits.NOTES)
+        )
+
+
+def processed(
+    records: Records, task: Task, handoff: Handoff, brought: Return, now: int
+) -> tuple[Draft, ...] | AofError:
+    """The return, its closing record, and what follows: context, ownership, and whoever waited for it.
+
+    The record says which of the changes to the context were not applied, and why.
+    """
+    outcome = _OUTCOMES[brought.status]
+    over = msgspec.structs.replace(
+        handoff,
+        state="failed" if outcome == "failed" else "completed",
+        outcome=outcome,
+        returned=brought,
+    )
+    told = step("handoff.returned", handoff, **{"return": msgspec.to_builtins(brought)})
+    updates = brought.context_updates
+    added = addition(records, task, handoff.to_agent, updates.variables_changed, updates.artifacts_produced, now)
+    if isinstance(added, AofError):
+        return added
+    more: dict[str, Any] = {"group": group} if (group := _group(records, over)) else {}
+    unapplied = [f"not applied: {refusal.message}" for refusal in added.refusals[:_MOST_NAMED]]
+    if (others := len(added.refusals) - _MOST_NAMED) > 0:
+        unapplied.append(f"not applied: {others} more")
+    if unapplied:
+        more["warnings"] = [*handoff.warnings, *unapplied]
+    closing = ended(task, handoff, outcome, now, returned=brought, remarks=unapplied, **more)
+    written = {draft.payload["name"] for draft in added.drafts if draft.type == "context.set"}
+    informed = _told_to_others(records, over, written)
+    return (told, *added.drafts, *closing, *informed, *steps.given_back(task, handoff), *released(records, over))
+
+
+def _told_to_others(records: Records, handoff: Handoff, written: set[str]) -> tuple[Draft, ...]:
+    """Where a broadcast is coordinated, its other receivers see what this one has changed."""
+    assert handoff.returned is not None
+    brought = handoff.returned.context_updates.variables_changed
+    changed = {name: value for name, value in brought.items() if name in written}
+    if not (handoff.coordinate and changed):
+        return ()
+    group = [one for one in records.handoffs[handoff.task_id] if one.broadcast_group_id == handoff.broadcast_group_id]
+    open_ones = (one for one in group if one.id != handoff.id and one.is_open)
+    return tuple(step("handoff.informed", one, variables=changed, by=handoff.to_agent) for one in open_ones)
+
+
+def _group(records: Records, handoff: Handoff) -> dict[str, Any] | None:
+    """What the broadcast comes to, where this return decides it."""
+    if handoff.broadcast_group_id is None:
+        return None
+    same = [one for one in records.handoffs[handoff.task_id] if one.broadcast_group_id == handoff.broadcast_group_id]
+    if aggregated(same).state != "open":
+        return None
+    after = aggregated([handoff if one.id == handoff.id else one for one in same])
+    told: dict[str, Any] = msgspec.to_builtins(after)
+    return told if after.state != "open" else None
+
+
+def _unexpected(handoff: Handoff) -> NoReturnExpected:
+    return NoReturnExpected(
+        f"nobody waits for a return of handoff {handoff.id}: it is {handoff.type}",
+        "report on the task itself",
+        Call("show", {"task_id": handoff.task_id}),
+    )
+
+
+class AnswerHandoff(OnHandoff, frozen=True, kw_only=True):
+    """A person's answer: acceptance and return in one commit."""
+
+    operation = "handoff_answer"
+    text: str
+    status: ReturnStatus = "success"
+
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
+        """What an acceptance needs."""
+        return self._accept().needs(known, needs)
+
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
+        """Whoever may accept may answer."""
+        if problem := kernel_limits.text("text", self.text, kernel_limits.NOTES, required=True):
+            return problem
+        accepted: Verdict = Decision()
+        if handoff.state in UNANSWERED:
+            accepted = self._accept().judge_one(records, task, handoff, now, decide)
+        if isinstance(accepted, AofError):
+            return accepted
+        brought = ReturnResult(
+            actor=self.actor,
+            agent=self.agent,
+            task_id=self.task_id,
+            handoff_id=self.handoff_id,
+            status=self.status,
+            result=self.text,
+        )
+        held = handoff if handoff.state not in UNANSWERED else msgspec.structs.replace(handoff, state="accepted")
+        returned = brought.judge_one(records, task, held, now, decide)
+        if isinstance(returned, AofError) or returned.refusal is not None:
+            return returned
+        return Decision(drafts=(*accepted.drafts, *returned.drafts), agent=self.acting)
+
+    def _accept(self) -> Accept:
+        return Accept(actor=self.actor, agent=self.agent, task_id=self.task_id, handoff_id=self.handoff_id)
+
+
+UNAVAILABLE = "unavailable"
+_timeouts_replace = msgspec.structs.replace
+
+
+class Deliver(OnHandoff, frozen=True, kw_only=True):
+    """A queued handoff reaches its receiver, who is not at its limit any more."""
+
+    operation = "handoff_deliver"
+
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+        """Nothing happens while the receiver is still busy."""
+        agent = steps.listed_agent(records.policy, handoff.to_agent)
+        if handoff.state != "queued" or steps.is_full(records.policy.org, agent, load_of(records)):
+            return Decision()
+        return Decision(drafts=(step("handoff.delivered", handoff),))
+
+
+class Resend(OnHandoff, frozen=True, kw_only=True):
+    """Send it to the same agent again."""
+
+    operation = "handoff_resend"
+    reason: str | None = None
+
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+        """At most three times; after that only another agent or a person helps."""
+        problem = self.not_sender(records, handoff) or kernel_limits.text("reason", self.reason, kernel_limits.REASON)
+        if problem:
+            return problem
+        if not handoff.is_open or handoff.resends >= MAX_RESENDS:
+            return closed(handoff)
+        return Decision(drafts=(resent(handoff, self.reason),), agent=self.acting)
+
+
+def resent(handoff: Handoff, reason: str | None) -> Draft:
+    """The handoff goes to the same agent again."""
+    payload: dict[str, Any] = {"attempt": handoff.resends + 1} | ({"reason": reason} if reason else {})
+    return step("handoff.resent", handoff, **payload)
+
+
+class Remind(OnHandoff, frozen=True, kw_only=True):
+    """Tell the receiver once that a return is overdue."""
+
+    operation = "handoff_remind"
+
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+        """A handoff that is over, or was reminded of, is left alone."""
+        owed = handoff.state == "accepted" and handoff.return_protocol.expected
+        if not owed or handoff.reminded_at is not None:
+            return Decision()
+        return Decision(drafts=(step("handoff.reminded", handoff, toAgent=handoff.to_agent),))
+
+
+class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
+    """The time for an answer, or for the return, is over. `state` is the one that the timer ran in."""
+
+    operation = "handoff_timeout"
+    state: str
+    reason: str
+
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
+        """Also the tasks that wait for a subtask which fails by this."""
+        base = super().needs(known, needs)
+        more = needs(DeadLetter(actor=self.actor, task_id=self.task_id, reason=self.reason), known)
+        write = base.write | more.write
+        read = (base.read | more.read) - write
+        return _timeouts_replace(
+            base, write=write, read=read, dependents=more.dependents, above=base.above | more.above
+        )
+
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+        """What was answered or returned in the meantime is left alone."""
+        if handoff.state != self.state or not handoff.is_open:
+            return Decision()
+        told = audited("timeout", task, handoff, reason=self.reason)
+        first = step("handoff.timeout", handoff, told, reason=self.reason)
+        if handoff.state in UNANSWERED:
+            return Decision(drafts=(first, *self._unanswered(records, task, handoff, now)))
+        return Decision(drafts=(first, *self._unreturned(records, task, handoff, now)))
+
+    def _unanswered(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
+        """Rejected for it, and on to another agent; what is critical goes up at once."""
+        if task.priority == "critical" and handoff.type != "broadcast":
+            over = _timeouts_replace(handoff, state="rejected")
+            notify = steps.orchestrator(records.policy, handoff)
+            turned = rejected(task, handoff, UNAVAILABLE, now, notify=notify)
+            return (turned, *climbed(records, task, over, self.reason, now))
+        return turned_down(records, task, handoff, UNAVAILABLE, now)
+
+    def _unreturned(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
+        """The policy of the handoff; a retry that is used up becomes an escalation."""
+        policy = handoff.return_protocol.on_timeout
+        if policy == "retry" and handoff.resends < MAX_RESENDS:
+            return (resent(handoff, self.reason),)
+        if policy == "fail" or handoff.type == "broadcast":
+            lost = steps.given_up(records, task, handoff, self.reason, now)
+            return (*lost, *failed(records, task, handoff, self.reason, now))
+        return climbed(records, task, handoff, self.reason, now)
+
+
+class FailHandoff(OnHandoff, frozen=True, kw_only=True):
+    """End it as failed; a person is asked to step in."""
+
+    operation = "handoff_fail"
+    reason: str
+
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+        """What is over stays as it ended."""
+        if not handoff.is_open:
+            return closed(handoff)
+        return Decision(drafts=failed(records, task, handoff, self.reason, now))
+
+
+def failed(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
+    """The handoff has failed; of a broadcast only this member has, and the others may do."""
+    over = _timeouts_replace(handoff, state="failed", outcome="failed")
+    notify = steps.orchestrator(records.policy, handoff)
+    first = ended(task, handoff, "failed", now, reason=reason, notify=notify)
+    if handoff.type == "broadcast":
+        return (*first, *released(records, over))
+    return (*first, *to_person(records, task, over, reason, now))
+
+
+class Withdraw(OnHandoff, frozen=True, kw_only=True):
+    """The sender takes it back; nobody else is asked."""
+
+    operation = "handoff_withdraw"
+    reason: str
+
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+        """Before an answer it counts as rejected, afterwards as failed."""
+        problem = self.not_sender(records, handoff) or kernel_limits.text(
+            "reason", self.reason, kernel_limits.REASON, required=True
+        )
+        if problem:
+            return problem
+        if not handoff.is_open:
+            return closed(handoff)
+        reason = f"withdrawn: {self.reason}"
+        over = _timeouts_replace(handoff, state="failed", outcome="failed")
+        if handoff.state in UNANSWERED:
+            drafts: tuple[Draft, ...] = (rejected(task, handoff, reason, now, by=self.acting),)
+        else:
+            drafts = ended(task, handoff, "failed", now, reason=reason)
+        return Decision(drafts=(*drafts, *released(records, over)), agent=self.acting)

@@ -1,0 +1,470 @@
+"""The shared context of a workflow.
+
+Variables, decisions, artifacts; what may be written to it, and what events make of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final, Literal
+
+import msgspec
+
+from aof.errors import AofError, Call, ContextConflict, InvalidInput, OutOfScope, PayloadTooLarge
+from aof.kernel import limits as kernel_limits
+from aof.kernel.commands import Records
+from aof.kernel.model import PRIORITIES, Draft, Event, LockMode, Priority, is_agent_name
+from aof.support.hashing import hexdigest
+from aof.support.typed import prepare_type
+from aof.tasks.model import FileLock, Task
+
+SHARED: Final = "shared"  # the scope that every agent of the workflow may write
+ROLE: Final = "role:"
+TEAM: Final = "team:"
+
+TaskStatus = Literal["pending", "in_progress", "blocked", "complete", "failed"]
+ConflictRule = Literal["first", "last"]
+ArtifactType = Literal["file", "code", "document", "test_result", "review_comment"]
+ArtifactStatus = Literal["draft", "final", "superseded"]
+
+TASK_STATUSES: Final[tuple[TaskStatus, ...]] = ("pending", "in_progress", "blocked", "complete", "failed")
+CONFLICT_RULES: Final[tuple[ConflictRule, ...]] = ("first", "last")
+ARTIFACT_TYPES: Final[tuple[ArtifactType, ...]] = ("file", "code", "document", "test_result", "review_comment")
+ARTIFACT_STATUSES: Final[tuple[ArtifactStatus, ...]] = ("draft", "final", "superseded")
+TASK_STATUS: Final[dict[str, TaskStatus]] = {
+    "backlog": "pending",
+    "ready": "pending",
+    "in-progress": "in_progress",
+    "review": "in_progress",
+    "blocked": "blocked",
+    "done": "complete",
+    "deadletter": "failed",
+    "cancelled": "failed",
+}
+
+
+class _Carried(msgspec.Struct, frozen=True, kw_only=True):
+    """Common form of what a handoff carries: snake-case keys, every one written."""
+
+
+class DecisionMade(_Carried, frozen=True, kw_only=True):
+    """A decision that an agent of the workflow has made."""
+
+    decision_id: str
+    description: str
+    made_by: str
+    timestamp: str
+
+
+class FileInProgress(_Carried, frozen=True, kw_only=True):
+    """A file or folder that somebody has locked."""
+
+    path: str
+    owner: str
+    lock_type: LockMode
+
+
+class Artifact(_Carried, frozen=True, kw_only=True):
+    """A reference to something that was made in the workflow: never its content."""
+
+    id: str
+    type: ArtifactType
+    path: str
+    created_by: str
+    created_at: str
+    description: str = ""
+    status: ArtifactStatus = "draft"
+
+
+class ContextVariables(_Carried, frozen=True, kw_only=True):
+    """`context_variables` of a handoff: where the task stands, and what the agents have written so far."""
+
+    task_id: str
+    task_status: TaskStatus
+    task_priority: Priority
+    decisions_made: tuple[DecisionMade, ...] = ()
+    files_in_progress: tuple[FileInProgress, ...] = ()
+    custom: dict[str, Any] = {}
+
+
+class TransferredContext(_Carried, frozen=True, kw_only=True):
+    """What a handoff takes along. `context_variables_hash` is the SHA-256 of the variables as canonical JSON."""
+
+    context_variables: ContextVariables
+    context_variables_hash: str
+    artifacts: tuple[Artifact, ...] = ()
+    escalation_rationale: str | None = None
+
+
+class Variable(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One variable as the record keeps it: `version` counts its writes, `task_id` is where the last one came from."""
+
+    value: Any
+    scope: str
+    writer: str
+    version: int
+    written_at: str
+    task_id: str
+
+
+class RecordedDecision(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A decision as the record keeps it."""
+
+    decision_id: str
+    description: str
+    made_by: str
+    timestamp: str
+    task_id: str
+
+
+class RecordedArtifact(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """An artifact as the record keeps it; `run_id` is the run that made it, where one did."""
+
+    id: str
+    type: ArtifactType
+    path: str
+    created_by: str
+    created_at: str
+    description: str = ""
+    status: ArtifactStatus = "draft"
+    task_id: str
+    run_id: str | None = None
+
+
+class SharedContext(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """`context` in the record of a topmost task. `rule` says which of two conflicting writes holds."""
+
+    variables: dict[str, Variable] = {}
+    decisions: tuple[RecordedDecision, ...] = ()
+    artifacts: tuple[RecordedArtifact, ...] = ()
+    rule: ConflictRule = "first"
+
+
+def context_of(task: Task) -> SharedContext:
+    """The context that the record holds."""
+    return msgspec.convert(task.context, prepare_type(SharedContext)) if task.context else SharedContext()
+
+
+def builtins(context: SharedContext) -> dict[str, Any]:
+    """As a record holds it: what comes back from JSON."""
+    whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(context))
+    return whole
+
+
+_replace = msgspec.structs.replace
+
+
+def context_changes(task: Task, event: Event) -> dict[str, Any]:
+    """What an event about the context changes in the record of its task."""
+    handler = _HANDLERS.get(event.type)
+    return {} if handler is None else {"context": builtins(handler(context_of(task), event))}
+
+
+def _evolve_context_set(context: SharedContext, event: Event) -> SharedContext:
+    payload = event.payload
+    fields = {name: value for name, value in payload.items() if name != "name"}
+    variable = msgspec.convert(fields | {"writtenAt": event.timestamp}, prepare_type(Variable))
+    return _replace(context, variables=context.variables | {payload["name"]: variable})
+
+
+def _decided(context: SharedContext, event: Event) -> SharedContext:
+    made = msgspec.convert(event.payload | {"timestamp": event.timestamp}, prepare_type(RecordedDecision))
+    return _replace(context, decisions=(*context.decisions, made))
+
+
+def _artifact(context: SharedContext, event: Event) -> SharedContext:
+    """A new artifact, or a known one in another state: what identifies it stays."""
+    fields = event.payload["artifact"]
+    known = next((one for one in context.artifacts if one.id == fields["id"]), None)
+    created = known.created_at if known is not None else event.timestamp
+    artifact = msgspec.convert(fields | {"createdAt": created}, prepare_type(RecordedArtifact))
+    if known is None:
+        return _replace(context, artifacts=(*context.artifacts, artifact))
+    return _replace(context, artifacts=tuple(artifact if one.id == known.id else one for one in context.artifacts))
+
+
+def _rule(context: SharedContext, event: Event) -> SharedContext:
+    return _replace(context, rule=event.payload["rule"])
+
+
+_HANDLERS: Final = {
+    "context.set": _evolve_context_set,
+    "context.decided": _decided,
+    "context.artifact": _artifact,
+    "context.rule": _rule,
+}
+
+
+Kind = Literal["sequential", "delegation", "broadcast", "escalation"]
+BYTES: Final = 24_576  # of a whole context, which stands in the topmost task's frontmatter
+_RECORD_BYTES: Final = 49_152  # of that task's whole frontmatter, so that there is room for what AOF itself writes
+_NAME: Final = 128
+_COMPUTED: Final = ("task_id", "task_status", "task_priority", "decisions_made", "files_in_progress", "custom")
+
+
+class Writer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who writes: an agent with its roles and teams. `steers` says that it is the orchestrator's right to decide."""
+
+    agent: str
+    roles: frozenset[str] = frozenset()
+    teams: frozenset[str] = frozenset()
+    steers: bool = False
+
+    def writes(self, scope: str) -> bool:
+        """Whether a variable of that scope is this agent's to write."""
+        own = {SHARED, self.agent, *(f"{ROLE}{role}" for role in self.roles), *(f"{TEAM}{team}" for team in self.teams)}
+        return self.steers or scope in own
+
+
+class Write(msgspec.Struct, frozen=True, kw_only=True):
+    """A value for a variable. `base` is the version that the writer has read; 0: that there was none yet."""
+
+    name: str
+    value: Any
+    scope: str | None = None
+    base: int | None = None
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What writes come to: what is recorded, the context after it, and what was refused in doing so."""
+
+    drafts: tuple[Draft, ...] = ()
+    context: SharedContext = SharedContext()
+    refusals: tuple[AofError, ...] = ()
+
+
+def top_of(records: Records, task: Task) -> Task:
+    """The topmost task of the tree, whose record keeps the context; its ancestors must be loaded."""
+    above = records.above.get(task.id, ())
+    return records.task(above[-1]) if above and records.tasks.get(above[-1]) is not None else task
+
+
+def digest(variables: ContextVariables) -> str:
+    """SHA-256 of the variables as canonical JSON: keys in order, no spaces, UTF-8."""
+    return hexdigest(msgspec.json.encode(variables, order="sorted"))
+
+
+def variables_of(task: Task, context: SharedContext, files: Collection[FileLock] = ()) -> ContextVariables:
+    """Everything that the agents of the workflow share, from the place of one of its tasks."""
+    return ContextVariables(
+        task_id=task.id,
+        task_status=TASK_STATUS[task.status],
+        task_priority=task.priority,
+        decisions_made=tuple(map(_told, context.decisions)),
+        files_in_progress=tuple(
+            FileInProgress(path=one.path, owner=one.agent, lock_type=one.mode)
+            for one in sorted(files, key=lambda one: (one.path, one.agent))
+        ),
+        custom={name: variable.value for name, variable in sorted(context.variables.items())},
+    )
+
+
+def snapshot(
+    task: Task,
+    kind: Kind,
+    *,
+    top: Task | None = None,
+    files: Collection[FileLock] = (),
+    receiver: Writer | None = None,
+    names: Collection[str] = (),
+    rationale: str | None = None,
+) -> TransferredContext:
+    """What a handoff of that type takes along: all of it, or for a delegation what concerns the subtask.
+
+    That is what the receiver may write, what was written for the subtask, and what the sender names. `top` is the
+    topmost task of the tree (else the task itself), `files` are the locks of the tree's tasks.
+    """
+    context = context_of(top or task)
+    if kind == "delegation":
+        context = _scoped(task, context, receiver, frozenset(names))
+    variables = variables_of(task, context, files)
+    return TransferredContext(
+        context_variables=variables,
+        context_variables_hash=digest(variables),
+        artifacts=tuple(map(reference, context.artifacts)),
+        escalation_rationale=rationale if kind == "escalation" else None,
+    )
+
+
+def _scoped(task: Task, context: SharedContext, receiver: Writer | None, names: frozenset[str]) -> SharedContext:
+    concerned = {task.id, task.parent_id}
+    kept = {
+        name: one
+        for name, one in context.variables.items()
+        if name in names or one.task_id == task.id or (receiver is not None and receiver.writes(one.scope))
+    }
+    return msgspec.structs.replace(
+        context,
+        variables=kept,
+        decisions=tuple(one for one in context.decisions if one.task_id in concerned),
+        artifacts=tuple(one for one in context.artifacts if one.task_id in concerned),
+    )
+
+
+def _told(decision: RecordedDecision) -> DecisionMade:
+    fields = msgspec.structs.asdict(decision)
+    del fields["task_id"]
+    return DecisionMade(**fields)
+
+
+def reference(artifact: RecordedArtifact) -> Artifact:
+    """An artifact as handoffs carry it."""
+    fields = msgspec.structs.asdict(artifact)
+    del fields["task_id"], fields["run_id"]
+    return Artifact(**fields)
+
+
+def bad_variables(task: Task, given: dict[str, Any]) -> AofError | None:
+    """Refuse `context_variables` that a sender wrote itself and that are malformed or contradict the task."""
+    status, priority = given.get("task_status"), given.get("task_priority")
+    unknown = sorted(str(name)[:80] for name in given if name not in _COMPUTED)
+    if unknown:
+        return InvalidInput(f"'context_variables' has no {unknown[0]!r}", "put your own variables under 'custom'")
+    problem: AofError | None = (
+        kernel_limits.choice("task_status", status, TASK_STATUSES) if status is not None else None
+    )
+    problem = problem or (kernel_limits.choice("task_priority", priority, PRIORITIES) if priority is not None else None)
+    if problem := problem or kernel_limits.data("custom", given.get("custom"), BYTES):
+        return problem
+    if given.get("custom") is not None and not isinstance(given["custom"], dict):
+        return InvalidInput("'custom' must be an object", "use {}")
+    facts = {"task_id": task.id, "task_status": TASK_STATUS[task.status], "task_priority": task.priority}
+    for name, fact in facts.items():
+        if given.get(name) not in (None, fact):
+            return InvalidInput(f"'{name}' of {task.id} is {fact!r}", f"leave '{name}' out: AOF fills it in")
+    return None
+
+
+def apply_updates(
+    top: Task, changed: dict[str, Any], *, writer: Writer, task_id: str, bases: dict[str, int] | None = None
+) -> Written:
+    """What the variables of a return come to: those within the writer's scope are written, the others recorded."""
+    bases = bases or {}
+    return write(
+        top,
+        tuple(Write(name=name, value=value, base=bases.get(name)) for name, value in changed.items()),
+        writer=writer,
+        task_id=task_id,
+    )
+
+
+def write(top: Task, writes: tuple[Write, ...], *, writer: Writer, task_id: str) -> Written:
+    """What writes to the context come to, one after the other."""
+    context, drafts, refusals = context_of(top), list[Draft](), list[AofError]()
+    for one in writes:
+        before, tried = context.variables.get(one.name), _attempt(one, writer, task_id)
+        refusal = _malformed(one) or _out_of_scope(one, before, writer)
+        if refusal is not None:
+            refusals.append(refusal)
+            drafts.append(_refused(top, tried, refusal))
+            continue
+        clash = one.base is not None and one.base != (before.version if before is not None else 0)
+        if clash and not writer.steers:
+            drafts.append(_conflict(top, tried, before, context.rule))
+            if context.rule == "first":
+                refusals.append(_stale(one, before, task_id))
+                continue
+        elif before is not None and _same(before, one):
+            continue
+        fresh = Variable(
+            value=one.value,
+            scope=one.scope or (before.scope if before is not None else writer.agent),
+            writer=writer.agent,
+            version=before.version + 1 if before is not None else 1,
+            written_at="",
+            task_id=task_id,
+        )
+        after = msgspec.structs.replace(context, variables=context.variables | {one.name: fresh})
+        if (too_large := oversize(top, after)) is not None:
+            refusals.append(too_large)
+            drafts.append(_refused(top, tried, too_large))
+            continue
+        context = after
+        drafts.append(_handoffs_context_set(top, one.name, fresh))
+    return Written(drafts=tuple(drafts), context=context, refusals=tuple(refusals))
+
+
+def oversize(top: Task, context: SharedContext) -> PayloadTooLarge | None:
+    """Refuse a context that no longer fits into the record of its task."""
+    size = len(msgspec.json.encode(context))
+    rest = len(msgspec.json.encode(msgspec.structs.replace(top, body="", layout=None, context={})))
+    if size <= BYTES and size + rest <= _RECORD_BYTES:
+        return None
+    return PayloadTooLarge(
+        f"the context would take {size:,} bytes, the limit is {BYTES:,}",
+        "keep large data in a file and record that as an artifact",
+    )
+
+
+def _same(before: Variable, one: Write) -> bool:
+    known = msgspec.json.encode(before.value, order="sorted") == msgspec.json.encode(one.value, order="sorted")
+    return known and one.scope in (None, before.scope)
+
+
+def _malformed(one: Write) -> AofError | None:
+    if problem := kernel_limits.line("name", one.name, _NAME, required=True):
+        return problem
+    if one.name in _COMPUTED:
+        return InvalidInput(f"'{one.name}' follows from the task and cannot be written", "choose another name")
+    if one.scope is not None and (problem := bad_scope(one.scope)):
+        return problem
+    return kernel_limits.data(one.name, one.value, BYTES)
+
+
+def bad_scope(scope: str) -> InvalidInput | None:
+    """Refuse what names nobody who could write."""
+    name = scope.removeprefix(ROLE) if scope.startswith(ROLE) else scope.removeprefix(TEAM)
+    if is_agent_name(name):
+        return None
+    return InvalidInput(
+        f"'scope' cannot be {scope[:80]!r}", "use 'shared', an agent's name, 'role:NAME' or 'team:NAME'"
+    )
+
+
+def _out_of_scope(one: Write, before: Variable | None, writer: Writer) -> OutOfScope | None:
+    for scope in (before.scope if before is not None else None, one.scope):
+        if scope is not None and not writer.writes(scope):
+            return OutOfScope(
+                f"'{one.name[:80]}' is in the scope '{scope}', which {writer.agent} may not write",
+                f"write a variable of your own, or let {scope} or the orchestrator change this one",
+                scope=scope,
+                variable=one.name[:80],
+            )
+    return None
+
+
+def _stale(one: Write, before: Variable | None, task_id: str) -> ContextConflict:
+    version, who = (before.version, before.writer) if before is not None else (0, "nobody")
+    return ContextConflict(
+        f"'{one.name[:80]}' has changed since version {one.base}: it is at version {version}, by {who}",
+        "read it again and write from there, or ask the orchestrator to decide",
+        Call("context_show", {"task_id": task_id}),
+        variable=one.name[:80],
+        version=version,
+        writer=who,
+    )
+
+
+def _handoffs_context_set(top: Task, name: str, variable: Variable) -> Draft:
+    payload: dict[str, Any] = {"name": name, **msgspec.to_builtins(variable)}
+    del payload["writtenAt"]  # the event says when
+    return Draft(type="context.set", task_id=top.id, payload=payload)
+
+
+def _attempt(one: Write, writer: Writer, task_id: str) -> dict[str, Any]:
+    """A write as the log tells of it, whatever becomes of it."""
+    said: dict[str, Any] = {"name": str(one.name)[:_NAME], "writer": writer.agent, "taskId": task_id}
+    if one.base is not None:
+        said["base"] = one.base
+    return said if kernel_limits.data("value", one.value, BYTES) else said | {"value": one.value}
+
+
+def _refused(top: Task, tried: dict[str, Any], refusal: AofError) -> Draft:
+    return Draft(type="context.refused", task_id=top.id, payload=tried | {"reason": refusal.code})
+
+
+def _conflict(top: Task, tried: dict[str, Any], before: Variable | None, rule: str) -> Draft:
+    held = {"version": before.version, "writer": before.writer, "value": before.value} if before is not None else {}
+    resolution = "kept" if rule == "first" else "replaced"
+    payload = tried | {"held": held, "rule": rule, "resolution": resolution}
+    return Draft(type="context.conflict", task_id=top.id, payload=payload)

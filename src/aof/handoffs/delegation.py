@@ -1,0 +1,352 @@
+"""Delegation by message.
+
+Which agent may hand a child task to which, what each answer does, and what no answer does.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from aof.errors import AofError, Call, InvalidTransition, NestedDelegation, NotLeaseHolder, ParentNotFound
+from aof.handoffs import steps
+from aof.handoffs.audit import AUDIT
+from aof.handoffs.evolve import request_context, request_reason
+from aof.handoffs.model import Handoff, Rationale, Request, ReturnProtocol, Validation, uuid4
+from aof.handoffs.steps import audited, finished_refusal
+from aof.kernel.commands import AddLink, Block, Create, Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
+from aof.kernel.limits import REASON, text
+from aof.kernel.model import OURSELVES, Draft, Event, iso, millis, status_allows
+from aof.messages.rules import Message, is_held, sender
+from aof.org import rights, routing
+from aof.support.typed import prepare_type
+from aof.tasks import graph
+from aof.tasks.model import Task
+
+_DEEPEST: Final = 1
+
+
+class _Delegating(Message, frozen=True, kw_only=True):
+    """A message about the handoff of a child task."""
+
+    def beside(self, refusal: AofError) -> tuple[Draft, ...]:
+        """A child that does not exist is also reported as a failed delegation."""
+        return (self._failed(refusal.code),) if refusal.code == "task_not_found" else ()
+
+    def _failed(self, reason: str) -> Draft:
+        return Draft(type="delegation.rejected", task_id=self.task_id, payload={"reason": reason})
+
+
+class HandoffRequest(_Delegating, frozen=True, kw_only=True):
+    """A parent's agent asks another one to take a child task. `odd` is what was wrong and does no harm."""
+
+    request: Request
+    odd: tuple[dict[str, str], ...] = ()
+
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+        """The child, what was asked of it before, and the parent."""
+        own = frozenset({self.task_id})
+        files = frozenset((self.task_id, place) for place in ATTACHED)
+        return Needs(write=own, read=frozenset({self.request.parent_task_id}) - own, handoffs=own, files=files)
+
+    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+        """One handoff for one request, however often it arrives."""
+        child = records.look(self.task_id)
+        if child is None:
+            return graph.missing(self.task_id, "create the child task first")
+        parent = records.look(self.request.parent_task_id)
+        if failure := self._impossible(parent):
+            return Decision(drafts=(self._failed(failure.code),), refusal=failure)
+        assert parent is not None
+        if refusal := self._unentitled(parent) or finished_refusal(child) or self._not_its_own(records, child, parent):
+            return refusal
+        last = records.handoffs[child.id][-1] if records.handoffs[child.id] else None
+        if last is not None and self._repeats(last):
+            return self._restored(records, last)
+        pending = last is not None and last.state == "requested" and last.from_agent == self.actor
+        asked = self._record(records, child, last if pending else None, now)
+        payload: dict[str, Any] = {
+            "handoffId": asked.id,
+            "depth": _depth(parent) + 1,
+            "sentAt": self.sent_at,
+            "request": msgspec.to_builtins(self.request),
+            "handoff": steps.carried(asked),
+            "audit": steps.audited("initiated", child, asked),
+        }
+        if self._binds(records, child):
+            payload["agent"] = self.request.to_agent
+        return Decision(
+            drafts=(*self._warnings(), Draft(type="delegation.requested", task_id=child.id, payload=payload))
+        )
+
+    def _restored(self, records: Records, last: Handoff) -> Decision:
+        """The request is known: nothing changes, but files of it that got lost are written again."""
+        if not any((self.task_id, place) in records.missing for place in ATTACHED):
+            return Decision()
+        payload = {"handoffId": last.id, "request": msgspec.to_builtins(self.request)}
+        return Decision(drafts=(Draft(type="delegation.restored", task_id=self.task_id, payload=payload),))
+
+    def _binds(self, records: Records, child: Task) -> bool:
+        """Whether the child is now meant for the agent that was asked: nobody runs it, and it has no hops that say."""
+        chart = records.policy.org
+        known = chart is None or self.request.to_agent in chart.by_id
+        return known and not child.gated and not is_held(child)
+
+    def _record(self, records: Records, child: Task, pending: Handoff | None, now: int) -> Handoff:
+        """The delegation in the engine; while it has no answer, the sender may say better what it asks for."""
+        request = self.request
+        number = max((one.number for one in records.handoffs[child.id]), default=0) + 1
+        due = None if request.due_by is msgspec.UNSET else max(millis(request.due_by) - now, 1)
+        timeout = records.policy.scheduling.handoff_ms if due is None else due
+        return Handoff(
+            id=pending.id if pending is not None else uuid4(records.entropy, number),
+            timestamp=pending.timestamp if pending is not None else iso(now),
+            from_agent=request.from_agent,
+            to_agent=request.to_agent,
+            type="delegation",
+            reason=request_reason(request),
+            context=request_context(request),
+            validation=Validation(),
+            return_protocol=ReturnProtocol(expected=True, timeout=f"{timeout}ms"),
+            audit=Rationale(),
+            state="requested",
+            rev=0,
+            number=pending.number if pending is not None else number,
+            trigger="explicit_request",
+            parent_task_id=request.parent_task_id,
+        )
+
+    def _impossible(self, parent: Task | None) -> AofError | None:
+        if parent is None:
+            return ParentNotFound(f"there is no task {self.request.parent_task_id}", "name a parent that exists")
+        if _depth(parent) + 1 > _DEEPEST:
+            return NestedDelegation(
+                f"{parent.id} was delegated itself, and what was delegated is not delegated on",
+                "do it yourself, or let the agent of the task above delegate it",
+                Call("show", {"task_id": parent.id}),
+            )
+        return None
+
+    def _unentitled(self, parent: Task) -> AofError | None:
+        """Only the parent's agent delegates: the holder of its lease, else the one that it is meant for."""
+        if self.request.from_agent != self.actor:
+            hint = "an agent speaks for itself: 'payload.fromAgent' and 'fromAgent' must be the same"
+            return _not_from(self.actor, self.request.from_agent, hint)
+        if is_held(parent):
+            holder = sender(parent, self)
+            return holder if isinstance(holder, AofError) else None
+        meant = parent.routing.agent
+        if meant is not None and meant != self.actor:
+            return _not_from(self.actor, meant, f"only {meant}, whose task {parent.id} is, may delegate parts of it")
+        return None
+
+    def _not_its_own(self, records: Records, child: Task, parent: Task) -> AofError | None:
+        """With a chart, an agent hands on only what it may change: a handoff writes to the child and its brief.
+
+        An agent that runs the parent may also hand on what it could take itself; one that has asked may ask again.
+        """
+        chart = records.policy.org
+        if chart is None:
+            return None
+
+        asked = any(one.from_agent == self.actor for one in records.handoffs[child.id])
+        if asked or (child.parent_id == parent.id and rights.owns(parent, self.actor)):
+            return None
+        free = child.status in ("backlog", "ready", "blocked") and not child.gated
+        if (
+            free
+            and is_held(parent)
+            and routing.routing_refusal(chart, routing.work_of(child.routing, child.profile), self.actor) is None
+        ):
+            return None
+        changes = AddLink(actor=self.actor, task_id=child.id, kind="handoff", target_id=parent.id)
+        return rights.not_allowed(records, chart, child, changes)
+
+    def _repeats(self, last: Handoff) -> bool:
+        """The same message again, or the same request while the first one stands."""
+        return last.request == self.request and (last.state != "rejected" or last.sent_at == self.sent_at)
+
+    def _warnings(self) -> tuple[Draft, ...]:
+        odd = ({"code": "schema_error", **one} for one in self.odd)
+        return tuple(Draft(type="task.warning", task_id=self.task_id, payload=payload) for payload in odd)
+
+
+class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
+    """The addressee takes the child task, or says why not."""
+
+    accepted: bool
+    reason: str | None = None
+
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+        """The child, and what was asked of it."""
+        own = frozenset({self.task_id})
+        return Needs(write=own, handoffs=own)
+
+    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:
+        """An acceptance moves nothing; a rejection blocks the child."""
+        child = records.look(self.task_id)
+        if child is None:
+            return graph.missing(self.task_id)
+        last = records.handoffs[child.id][-1] if records.handoffs[child.id] else None
+        if refusal := self._unentitled(child, last):
+            return refusal
+        if last is not None and last.state == ("accepted" if self.accepted else "rejected"):
+            return Decision()
+        if self.accepted:
+            return self._taken(child, last)
+        refusal = self._not_holder(child)
+        return refusal or self._turned_down(child, last, self._held(records, child, now, decide), now)
+
+    def _unentitled(self, child: Task, last: Handoff | None) -> AofError | None:
+        held_by = child.lease.agent if child.lease is not None else child.routing.agent
+        addressee = last.to_agent if last is not None else held_by
+        if addressee is not None and addressee != self.actor:
+            return _not_from(self.actor, addressee, f"only {addressee}, who was asked, may answer for {child.id}")
+        return None
+
+    def _taken(self, child: Task, last: Handoff | None) -> Verdict:
+        if last is not None and last.state == "rejected":
+            return InvalidTransition(
+                f"the handoff {last.id} of {child.id} was rejected already", "ask for a new handoff.request"
+            )
+        told = {"audit": steps.audited("accepted", child, last)} if last is not None else {}
+        return Decision(drafts=(self._answer("delegation.accepted", child, last, **told),))
+
+    def _not_holder(self, child: Task) -> AofError | None:
+        """Why the sender may not turn down a child that somebody runs."""
+        holder = sender(child, self) if is_held(child) else None
+        return holder if isinstance(holder, AofError) else None
+
+    def _held(self, records: Records, child: Task, now: int, decide: Decide) -> tuple[Draft, ...]:
+        """What blocks the child, where it can be blocked."""
+        if not status_allows(child.status, "blocked"):
+            return ()
+        block = Block(actor=self.actor, run=self.run, task_id=child.id, reason=str(self.reason))
+        verdict = decide(records, block, now)
+        return verdict.drafts if isinstance(verdict, Decision) else ()
+
+    def _turned_down(self, child: Task, last: Handoff | None, moved: tuple[Draft, ...], now: int) -> Verdict:
+        reason = str(self.reason)
+        told = {} if last is None else {"audit": steps.audited("rejected", child, last, reason=reason, resolved=now)}
+        return Decision(drafts=(*moved, self._answer("delegation.rejected", child, last, reason=reason, **told)))
+
+    def _answer(self, kind: str, child: Task, last: Handoff | None, **more: Any) -> Draft:
+        known = {"handoffId": last.id, "parentTaskId": last.parent_task_id} if last is not None else {}
+        return Draft(type=kind, task_id=child.id, payload=known | more)
+
+
+def _depth(task: Task) -> int:
+    depth = task.metadata.get("delegationDepth")
+    return int(depth) if isinstance(depth, int | float) and not isinstance(depth, bool) else 0
+
+
+def _not_from(actor: str, entitled: str, hint: str) -> NotLeaseHolder:
+    return NotLeaseHolder(f"the message is from {actor}, and {entitled} is the one to send it", hint, holder=entitled)
+
+
+ATTACHED = ("inputs/handoff.json", "inputs/handoff.md")
+_encode = msgspec.json.Encoder().encode
+
+
+def attached(event: Event) -> dict[str, bytes]:
+    """The files that an event puts into its task's folder, by their place in it."""
+    if event.type not in ("delegation.requested", "delegation.restored"):
+        return {}
+    request = msgspec.convert(event.payload["request"], prepare_type(Request))
+    whole = msgspec.json.format(_encode(request), indent=2) + b"\n"
+    return dict(zip(ATTACHED, (whole, _markdown(request).encode()), strict=True))
+
+
+def _markdown(request: Request) -> str:
+    head = ["# Handoff Request", "", f"**From:** {request.from_agent}", f"**To:** {request.to_agent}"]
+    if request.due_by:
+        head.append(f"**Due By:** {request.due_by}")
+    lists = (
+        ("Acceptance Criteria", request.acceptance_criteria),
+        ("Expected Outputs", request.expected_outputs),
+        ("Context References", request.context_refs),
+        ("Constraints", request.constraints),
+    )
+    for title, items in lists:
+        head += ["", f"## {title}", *([""] if items else []), *(f"- {_item(item)}" for item in items)]
+    return "\n".join(head) + "\n"
+
+
+def _item(text: str) -> str:
+    """More than one line stays one item of the list."""
+    return "\n  ".join(text.splitlines())
+
+
+TAG: Final = "handoff-answer"
+_KEY: Final = "answersHandoff"  # of the metadata
+_TITLE: Final = 120  # characters
+
+
+def handoff_of(answer: Task) -> str | None:
+    """The handoff that the task answers."""
+    found = answer.metadata.get(_KEY)
+    return found if isinstance(found, str) else None
+
+
+def answer_task(task: Task, handoff: Handoff, task_id: str) -> Create:
+    """The task for the receiver; asking again makes no second one."""
+    title = f"Answer {handoff.from_agent}: {handoff.reason}"
+    why = handoff.audit.decision_rationale
+    told = [
+        f"{handoff.from_agent} asks you about {task.id} ({task.title}): {handoff.reason}",
+        *([why] if why and why != handoff.reason else []),
+        f"Look at it with `aof show {task.id}` and `aof handoff show {handoff.id}`. Do not work on {task.id} itself.",
+        f"Complete this task with your answer as its summary: it is returned to {handoff.from_agent}.",
+    ]
+    return Create(
+        actor=OURSELVES,
+        task_id=task_id,
+        title=title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…",
+        body="\n\n".join(told),
+        assignee=handoff.to_agent,
+        priority=task.priority,
+        tags=(TAG,),
+        metadata={_KEY: handoff.id, "answersTask": task.id, "reviewRequired": False},
+        key=f"answer:{handoff.id}",
+    )
+
+
+EVENT = "handoff.unanswered"
+
+
+def is_said(task: Task, handoff_id: str) -> bool:
+    """Whether it is recorded already that this handoff of the task has no answer."""
+    return bool(task.metadata.get("handoffUnanswered") == handoff_id)
+
+
+class SayUnanswered(OwnRule, frozen=True, kw_only=True):
+    """Say that a handoff of the task waits for its answer for too long."""
+
+    handoff_id: str
+    reason: str
+
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+        """The child, and what was asked of it."""
+        own = frozenset({self.task_id})
+        return Needs(write=own, handoffs=own)
+
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+        """Leave alone what was answered in the meantime, or said already."""
+        task = records.look(self.task_id)
+        if task is None:
+            return graph.missing(self.task_id)
+        last = records.handoffs[task.id][-1] if records.handoffs[task.id] else None
+        waits = last is not None and last.id == self.handoff_id and last.state == "requested"
+        if last is None or not waits or is_said(task, last.id):
+            return Decision()
+        payload = {
+            "handoffId": last.id,
+            "parentTaskId": last.parent_task_id,
+            "fromAgent": last.from_agent,
+            "toAgent": last.to_agent,
+            "reason": self.reason,
+            AUDIT: audited("timeout", task, last, reason=self.reason),
+        }
+        unsaid = text("reason", self.reason, REASON, required=True)
+        return unsaid or Decision(drafts=(Draft(type=EVENT, task_id=task.id, payload=payload),))

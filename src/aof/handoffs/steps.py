@@ -1,0 +1,557 @@
+"""What all commands about handoffs share.
+
+The checks of an agent, the choice of a target, ownership, and the events of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from aof.errors import (
+    AofError,
+    AtCapacity,
+    BudgetTooSmall,
+    Call,
+    CapabilityMismatch,
+    HandoffNotFound,
+    InvalidTransition,
+    NotAddressee,
+)
+from aof.handoffs import audit as handoffs_audit
+from aof.handoffs.audit import AuditStep, Outcome
+from aof.handoffs.guards import unlocked
+from aof.handoffs.model import MAX_LEVEL, CapabilityMatch, Checks, Handoff, Rationale, Return, Validation
+from aof.kernel.commands import Claim, Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
+from aof.kernel.model import FINISHED, Draft, Policy, iso, millis, status_allows
+from aof.org import chart as org_chart
+from aof.org import guard as org_guard
+from aof.org import routing as org_routing
+from aof.org.model import HUMAN, Agent, OrgChart
+from aof.org.rights import entry_of, is_person
+from aof.tasks import graph
+from aof.tasks.model import Task
+from aof.tasks.rules import close_run, dead_lettered, failure, to_blocked, transition
+from aof.workflows.model import leases
+
+_TOLD = 500
+
+
+class HandoffCommand(OwnRule, frozen=True, kw_only=True):
+    """A command about handoffs of one task."""
+
+    operation: ClassVar[str] = ""
+
+    def judge(self, records: Records, task: Task, now: int, decide: Decide) -> Verdict:
+        """What the command does, or why it is refused."""
+        raise NotImplementedError
+
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+        """The task, its handoffs, the tasks above it, of which the topmost keeps the context, and everybody's load.
+
+        The load decides whom to ask first. It is read without the locks of the agents, for it is looked at again under
+        the lock when an agent accepts.
+        """
+        own = frozenset({self.task_id})
+        chain = (self.task_id, *known.above.get(self.task_id, ()))
+        waiting = frozenset(
+            one.waiting_task_id for one in known.handoffs.get(self.task_id, ()) if one.waiting_task_id is not None
+        )
+        write = own | frozenset(chain[1:2]) | frozenset(chain[-1:]) | waiting
+        return Needs(write=write, read=frozenset(chain) - write, handoffs=own, above=own, agents=_limited(known))
+
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
+        """A refusal is an event too: whoever asks later finds out who tried what."""
+        task = records.look(self.task_id)
+        verdict = graph.missing(self.task_id) if task is None else self.judge(records, task, now, decide)
+        return self.refused(verdict) if isinstance(verdict, AofError) else verdict
+
+    def refused(self, refusal: AofError, *drafts: Draft) -> Decision:
+        """The refusal, and what is recorded of it."""
+        about = {"handoffId": name} if (name := getattr(self, "handoff_id", None)) is not None else {}
+        remark = refused_call(self.operation, self.task_id, self.acting, refusal, run=self.run, **about)
+        return Decision(drafts=(*drafts, remark), refusal=refusal)
+
+
+def refused_call(
+    operation: str, task_id: str, agent: str, refusal: AofError, run: str | None = None, **about: str
+) -> Draft:
+    """What is recorded of a call that was refused."""
+    payload: dict[str, Any] = {"operation": operation, "agent": agent, "code": refusal.code}
+    payload |= {"detail": refusal.message[:_TOLD], **about}
+    return Draft(type="handoff.refused", task_id=task_id, run_id=run, payload=payload)
+
+
+class OnHandoff(HandoffCommand, frozen=True, kw_only=True):
+    """A command about one handoff that there is."""
+
+    handoff_id: str
+
+    def judge(self, records: Records, task: Task, now: int, decide: Decide) -> Verdict:
+        """Find the handoff, then ask the rule."""
+        handoff = next((one for one in records.handoffs[task.id] if one.id == self.handoff_id), None)
+        if handoff is None:
+            return not_found(self.handoff_id)
+        return self.judge_one(records, task, handoff, now, decide)
+
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
+        """What the command does to the handoff."""
+        raise NotImplementedError
+
+    def not_receiver(self, records: Records, handoff: Handoff) -> AofError | None:
+        """Why the acting agent may not speak for the receiver; maintainers may, and any person for `human`."""
+        policy, agent = records.policy, self.acting
+        known = agent not in policy.only_said  # else the name is a maintainer's, and nobody has proven it
+        if agent in policy.maintainers or (known and agent == handoff.to_agent):
+            return None
+        if handoff.to_agent == HUMAN and known and _is_human(records, agent):
+            return None
+        whom = "a person" if handoff.to_agent == HUMAN else handoff.to_agent
+        return NotAddressee(
+            f"handoff {handoff.id} is addressed to {whom}, not to {agent}",
+            f"only {whom} may answer it, or a maintainer",
+            Call("handoff_show", {"handoff_id": handoff.id}),
+            agent=agent,
+            addressee=handoff.to_agent,
+        )
+
+    def not_sender(self, records: Records, handoff: Handoff) -> AofError | None:
+        """Why the acting agent may not speak for the sender."""
+        policy, agent = records.policy, self.acting
+        if agent in policy.maintainers or (agent == handoff.from_agent and agent not in policy.only_said):
+            return None
+        return NotAddressee(
+            f"handoff {handoff.id} is from {handoff.from_agent}, not from {self.acting}",
+            f"only {handoff.from_agent} may do that, or a maintainer",
+            Call("handoff_show", {"handoff_id": handoff.id}),
+            agent=self.acting,
+        )
+
+    def speaker(self, handoff: Handoff) -> str | None:
+        """The one that answers, where that is another than the receiver."""
+        return self.acting if self.acting != handoff.to_agent else None
+
+
+def finished_refusal(task: Task) -> InvalidTransition | None:
+    """The refusal of a handoff of what is finished."""
+    if task.status not in FINISHED:
+        return None
+    return InvalidTransition(
+        f"{task.id} is {task.status}; only an unfinished task can be handed to somebody",
+        "retry it first, or create another one",
+        Call("retry", {"task_id": task.id, "reason": "…"}),
+        status=task.status,
+    )
+
+
+def not_found(handoff_id: str) -> HandoffNotFound:
+    """The refusal of an ID that no handoff has."""
+    return HandoffNotFound(f"there is no handoff {handoff_id[:80]!r}", "list what there is", Call("handoff_list", {}))
+
+
+def _is_human(records: Records, name: str) -> bool:
+    chart, maintainers = records.policy.org, records.policy.maintainers
+    if chart is None:
+        return not records.policy.has_maintainers or name in maintainers
+    listed = chart.by_id.get(name)
+    return is_person(chart, name, maintainers) or (listed is not None and listed.runner.kind == "human")
+
+
+def _limited(known: Records) -> frozenset[str]:
+    """The agents whose load is counted somewhere."""
+    chart = known.policy.org
+    if chart is None:
+        return frozenset()
+    return frozenset().union(*(org_routing.counted_agents(chart, agent) for agent in chart.agents))
+
+
+def load_of(records: Records) -> dict[str, int]:
+    """How much each agent holds whose load is counted."""
+    return {agent: len(held) for agent, held in records.held.items()}
+
+
+def listed_agent(policy: Policy, name: str) -> Agent | None:
+    """What is known of an agent: None where nothing is, so that nothing is checked."""
+    chart = policy.org
+    if chart is None or not chart.declared or name not in chart.by_id:
+        return None
+    return entry_of(chart, name, policy.maintainers)
+
+
+def capability_match(agent: Agent | None, validation: Validation) -> tuple[CapabilityMatch, tuple[str, ...]]:
+    """How far the agent has what is required, and what it lacks."""
+    wanted = validation.wanted
+    if agent is None or not wanted:
+        return "full", ()
+    missing = org_routing.lacking(agent.skills, wanted)
+    if not missing:
+        return "full", ()
+    return ("none" if len(missing) == len(wanted) else "partial"), missing
+
+
+def is_full(chart: OrgChart | None, agent: Agent | None, load: Mapping[str, int]) -> bool:
+    """Whether the agent is at its limit, or its team is."""
+    return chart is not None and agent is not None and org_routing.capacity_refusal(chart, agent, load) is not None
+
+
+def check_agent(policy: Policy, name: str, validation: Validation, load: Mapping[str, int], now: int) -> Checks:
+    """What the record says of a check."""
+    agent = listed_agent(policy, name)
+    matched, missing = capability_match(agent, validation)
+    limit = agent.concurrency if agent is not None else None
+    held = load.get(name) if limit is not None else None
+    return Checks(capability=matched, missing=missing, load=held, limit=limit, at=iso(now))
+
+
+def too_little(policy: Policy, name: str, validation: Validation, audit: Rationale) -> BudgetTooSmall | None:
+    """The refusal of an agent whose autonomy does not suffice; None when it does."""
+    return org_routing.may_take(policy.org, name, level=validation.autonomy_budget, risk=audit.risk_level)
+
+
+def unable(policy: Policy, handoff: Handoff, name: str, load: Mapping[str, int]) -> bool:
+    """Whether the agent could not take the handoff now, whatever it says itself."""
+    agent = listed_agent(policy, name)
+    if agent is None:
+        return False
+    short = too_little(policy, name, handoff.validation, handoff.audit) is not None
+    return (
+        not agent.active
+        or short
+        or capability_match(agent, handoff.validation)[0] == "none"
+        or is_full(policy.org, agent, load)
+    )
+
+
+def no_capability(handoff: Handoff, name: str, missing: tuple[str, ...]) -> CapabilityMismatch:
+    """The refusal of an agent that has nothing of what is required."""
+    return CapabilityMismatch(
+        f"{name} has none of the capabilities that handoff {handoff.id} requires: {', '.join(missing)}",
+        "reject it, and it goes to an agent that has them",
+        Call("handoff_reject", {"handoff_id": handoff.id, "agent": name, "reason": "…"}),
+        missing=list(missing),
+    )
+
+
+Load = Mapping[str, int]
+
+
+def unknown_target(policy: Policy, *names: str) -> AofError | None:
+    """The refusal of the first name that the chart does not list and that is no person's either."""
+    chart = policy.org
+    if chart is None or not chart.declared:
+        return None
+    strangers = (one for one in names if one != HUMAN and not is_person(chart, one, policy.maintainers))
+    return next((refusal for one in strangers if (refusal := org_guard.unknown_names(chart, {"agent": one}))), None)
+
+
+def orchestrator(policy: Policy, handoff: Handoff) -> str:
+    """Who decides where work goes: the orchestrator of the sender's team, else its lead, else the sender itself."""
+    chart = policy.org
+    sender = chart.by_id.get(handoff.from_agent) if chart is not None else None
+    team = chart.teams_by_id.get(sender.team or "") if chart is not None and sender is not None else None
+    return (team.orchestrator or team.lead or handoff.from_agent) if team is not None else handoff.from_agent
+
+
+def alternatives(policy: Policy, handoff: Handoff, load: Load) -> tuple[str, ...]:
+    """The agents that could take the handoff instead, the least busy first; those at their limit come last.
+
+    They have all that is required. Where nothing is, they share a role or a capability with the first target.
+    """
+    chart = policy.org
+    if chart is None or not chart.declared:
+        return ()
+    asked = {handoff.from_agent, handoff.to_agent, *handoff.tried}
+    able = [agent.id for agent in chart.agents if agent.id not in asked and _able(chart, handoff, agent.id)]
+    busy = {name: org_routing.capacity_refusal(chart, chart.by_id[name], load) is not None for name in able}
+    return tuple(sorted(able, key=lambda name: (busy[name], load.get(name, 0))))
+
+
+def _able(chart: OrgChart, handoff: Handoff, name: str) -> bool:
+    agent, wanted = chart.by_id[name], handoff.validation.wanted
+    if not agent.active or agent.runner.kind == HUMAN:
+        return False
+    if (
+        org_routing.too_little(agent, level=handoff.validation.autonomy_budget, risk=handoff.audit.risk_level)
+        is not None
+    ):
+        return False
+    if wanted:
+        return not org_routing.lacking(chart.skills[name], wanted)
+    first = (*handoff.tried, handoff.to_agent)[0]
+    kinds = chart.roles_of.get(first, frozenset()) | set(chart.skills.get(first, ()))
+    return not kinds or bool(kinds & (chart.roles_of[name] | set(chart.skills[name])))
+
+
+def next_level(policy: Policy, origin: str, handoff: Handoff, taken: tuple[str, ...]) -> str:
+    """Who is asked at the level that the handoff has: the chain from its origin upward, a person at its end."""
+    chart = policy.org
+    if chart is None or not chart.declared or handoff.level >= MAX_LEVEL:
+        return HUMAN
+    chain = [one for one in org_chart.escalation_chain(chart, origin) if one == HUMAN or one not in taken]
+    fit = (one for one in chain if one == HUMAN or _trusted(chart, handoff, one))
+    return next(fit, HUMAN)
+
+
+def _trusted(chart: OrgChart, handoff: Handoff, name: str) -> bool:
+    agent = chart.by_id[name]
+    level, risk = handoff.validation.autonomy_budget, handoff.audit.risk_level
+    return org_routing.too_little(agent, level=level, risk=risk) is None
+
+
+def in_chain(policy: Policy, origin: str, suggested: str) -> bool:
+    """Whether a suggested target is one that the origin may escalate to: without a chain, anybody is."""
+    chart = policy.org
+    if chart is None or not chart.declared:
+        return True
+    chain = org_chart.escalation_chain(chart, origin)
+    return suggested == HUMAN or suggested in chain or chain in ((), (HUMAN,))
+
+
+HANDED_OVER = "handed_over"
+
+
+def runs_task(task: Task | None, agent: str) -> bool:
+    """Whether the agent runs the task, or a hop of it."""
+    return task is not None and any(lease.agent == agent for lease in leases(task))
+
+
+def waiting_task(records: Records, task: Task, sender: str, kind: str) -> Task | None:
+    """The sender's own task that would wait for the return: the one above a subtask, else the task itself."""
+    above = records.look(task.parent_id) if task.parent_id is not None else None
+    if kind == "delegation" and above is not None and runs_task(above, sender):
+        return above
+    return task if runs_task(task, sender) else None
+
+
+def made_to_wait(task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
+    """The sender's run ends, and its task is blocked until the return; a group waits as one."""
+    reason = wait_reason(handoff)
+    closed = close_run(task, now, status="released", code="waits_for_handoff", message=reason)
+    return (*closed, to_blocked(task, now, kind="waiting_input", reason=reason, by=handoff.from_agent))
+
+
+def blocked(task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
+    """The task cannot go on, where it can be blocked at all."""
+    if not status_allows(task.status, "blocked"):
+        return ()
+    closed = close_run(task, now, status="cancelled", code="blocked", message=reason)
+    return (*closed, to_blocked(task, now, kind="blocked", reason=reason, by=handoff.to_agent))
+
+
+def given_up(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
+    """A delegated subtask whose result did not come has failed; work on the sender's own task goes on."""
+    subtask = handoff.type == "delegation" and task.parent_id is not None and not runs_task(task, handoff.from_agent)
+    if not subtask or task.gated or not status_allows(task.status, "deadletter"):
+        return ()
+    what: dict[str, Any] = {"code": "handoff_timeout", "message": reason, "cause": "timed_out"}
+    closed = close_run(task, now, status="failed", **what)
+    return (*closed, *dead_lettered(records, task, now, reason=reason, error=failure(task, now, **what)))
+
+
+def wait_reason(handoff: Handoff) -> str:
+    """Why the sender's task is blocked; by the ID in it the block is recognised when the return comes."""
+    if handoff.broadcast_group_id is not None:
+        return f"waits for the returns of broadcast {handoff.waiting_for}"
+    return f"waits for the return of handoff {handoff.waiting_for} from {handoff.to_agent}"
+
+
+def woken(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
+    """The sender's task goes on, and is the sender's to take; one that is blocked for another reason stays so."""
+    if handoff.waiting_task_id is None or handoff.waiting_for is None:
+        return ()
+    task = records.look(handoff.waiting_task_id)
+    if task is None or task.blocked is None or handoff.waiting_for not in task.blocked.reason:
+        return ()
+    mark = owner_changed(task, routing=_routed(task, handoff.from_agent))
+    return (*mark, transition(task, "ready", reason=f"handoff {handoff.id} is over"))
+
+
+def owner_changed(task: Task, *, owner: str | None = None, routing: dict[str, Any] | None = None) -> tuple[Draft, ...]:
+    """The event that gives the task another owner or another agent."""
+    changes: dict[str, Any] = {}
+    if owner is not None and owner != task.owner:
+        changes["owner"] = owner
+    if routing is not None and routing != msgspec.to_builtins(task.routing):
+        changes["routing"] = routing
+    if not changes:
+        return ()
+    payload = {"changes": changes, "fields": sorted(changes)}
+    return (Draft(type="task.updated", task_id=task.id, payload=payload),)
+
+
+def _routed(task: Task, agent: str) -> dict[str, Any]:
+    """The routing with this agent; where the task is in no one's hands but a person's, it names nobody."""
+    given: dict[str, Any] = msgspec.to_builtins(task.routing)
+    return {name: value for name, value in given.items() if name != "agent"} | (
+        {} if agent == HUMAN else {"agent": agent}
+    )
+
+
+def claiming(task: Task, receiver: str, secret_digest: str | None, *, keep: bool) -> Claim:
+    """The claim by which a receiver begins to run the task."""
+    return Claim(actor=receiver, agent=receiver, task_id=task.id, secret_digest=secret_digest, keep=keep)
+
+
+def ownership_taken(  # noqa: PLR0917 - all that a claim needs
+    records: Records, task: Task, handoff: Handoff, now: int, decide: Decide, claim: Claim | None
+) -> Verdict:
+    """What acceptance does to the task, by the handoff's type; without a claim it waits to be begun."""
+    receiver = handoff.to_agent
+    if handoff.type == "escalation":
+        return Decision(drafts=owner_changed(task, owner=receiver))
+    if handoff.type == "delegation" and not runs_task(task, handoff.from_agent) and not task.gated:
+        return Decision(drafts=owner_changed(task, routing=_routed(task, receiver)))
+    if handoff.type == "sequential":
+        return _moved(records, task, receiver, now, decide, claim)
+    return Decision()
+
+
+def _moved(  # noqa: PLR0917 - as above
+    records: Records, task: Task, receiver: str, now: int, decide: Decide, claim: Claim | None
+) -> Verdict:
+    """Responsibility moves whole: owner, routing, and the lease under a new epoch where the task can be run."""
+    if task.gated or task.status in ("blocked", "backlog", *FINISHED) or receiver == HUMAN:
+        return Decision(
+            drafts=owner_changed(task, owner=receiver, routing=None if task.gated else _routed(task, receiver))
+        )
+    drafts = (*owner_changed(task, owner=receiver, routing=_routed(task, receiver)),)
+    if task.status != "ready":
+        closed = close_run(task, now, status="released", code=HANDED_OVER)
+        drafts = (*closed, *drafts, transition(task, "ready", reason="handed over"))
+    if claim is None:
+        return Decision(drafts=drafts)
+    routing = msgspec.structs.replace(task.routing, agent=receiver)
+    free = msgspec.structs.replace(task, status="ready", lease=None, routing=routing, owner=receiver, handoffs=())
+    loaded = msgspec.structs.replace(records, tasks=records.tasks | {task.id: free})
+    verdict = decide(loaded, claim, now)
+    if isinstance(verdict, AtCapacity):
+        return verdict
+    if isinstance(verdict, AofError):  # it is the receiver's, and runs as soon as whatever it waits for is there
+        return Decision(drafts=drafts)
+    return msgspec.structs.replace(verdict, drafts=(*drafts, *verdict.drafts))
+
+
+def given_back(task: Task, handoff: Handoff) -> tuple[Draft, ...]:
+    """With the answer to an escalation, the task is again the sender's."""
+    return owner_changed(task, owner=handoff.from_agent) if handoff.type == "escalation" else ()
+
+
+_OF_THE_EVENT = ("id", "timestamp", "rev")  # known when it is in the log
+_OF_THE_MESSAGE = ("request", "depth", "sent_at")
+
+
+def audited(
+    step: AuditStep,
+    task: Task,
+    handoff: Handoff,
+    *,
+    reason: str | None = None,
+    rationale: str | None = None,
+    resolved: int | None = None,
+    tokens: int | None = None,
+    outcome: Outcome | None = None,
+    status: str | None = None,
+    notes: str | None = None,
+) -> dict[str, Any]:
+    """The audit record of a step; `resolved` is the moment at which the handoff ended by it."""
+    return handoffs_audit.audit_payload(
+        step,
+        from_agent=handoff.from_agent,
+        to_agent=handoff.to_agent,
+        handoff_type=handoff.type,
+        reason=reason or handoff.reason,
+        task=task,
+        variables=handoff.context.context_variables,
+        artifact_count=len(handoff.context.artifacts),
+        decision_rationale=rationale or handoff.audit.decision_rationale,
+        risk_level=handoff.audit.risk_level,
+        duration_ms=resolved - millis(handoff.timestamp) if resolved is not None else None,
+        tokens_consumed=tokens,
+        outcome=outcome,
+        trigger=handoff.trigger,
+        status=status,
+        notes=notes,
+    )
+
+
+def step(kind: str, handoff: Handoff, record: dict[str, Any] | None = None, /, **payload: Any) -> Draft:
+    """An event about a handoff; with the audit record of the step, where it is one."""
+    told: dict[str, Any] = {"handoffId": handoff.id, **payload}
+    return Draft(type=kind, task_id=handoff.task_id, payload=told | ({"audit": record} if record is not None else {}))
+
+
+def carried(handoff: Handoff) -> dict[str, Any]:
+    """The record as the event that begins it carries it; of a message's own fields the event tells by itself."""
+    whole: dict[str, Any] = msgspec.to_builtins(handoff)
+    return {name: value for name, value in whole.items() if name not in (*_OF_THE_EVENT, *_OF_THE_MESSAGE)}
+
+
+def initiated(task: Task, handoff: Handoff, *, notes: str | None = None) -> Draft:
+    """A handoff is on its way to its receiver."""
+    told = audited("initiated", task, handoff, notes=notes)
+    return step("handoff.initiated", handoff, told, handoff=carried(handoff))
+
+
+def rejected(
+    task: Task,
+    handoff: Handoff,
+    reason: str,
+    now: int,
+    *,
+    notify: str | None = None,
+    by: str | None = None,
+    checks: Checks | None = None,
+) -> Draft:
+    """The receiver does not take it, or cannot; `notify` is who should hear of it."""
+    answer = {"status": "rejected", "reason": reason} | ({"by": by} if by is not None else {})
+    told = audited("rejected", task, handoff, reason=reason, resolved=now)
+    more: dict[str, Any] = {"checks": msgspec.to_builtins(checks)} if checks is not None else {}
+    more |= {"reason": reason} | ({"notify": notify} if notify is not None else {})
+    return step("handoff.rejected", handoff, told, acceptance=answer, **more)
+
+
+def warned(handoff: Handoff, warning: str, missing: tuple[str, ...]) -> Draft:
+    """Something about the handoff that should be known, and does not stop it."""
+    return step("handoff.warning", handoff, code="capability_gap", message=warning, missing=list(missing))
+
+
+def ended(
+    task: Task,
+    handoff: Handoff,
+    outcome: Outcome,
+    now: int,
+    *,
+    reason: str | None = None,
+    returned: Return | None = None,
+    remarks: Iterable[str] = (),
+    **payload: Any,
+) -> tuple[Draft, ...]:
+    """The handoff is over: its closing record, and that everything it held is free."""
+    good = outcome != "failed"
+    tokens = returned.audit.tokens_consumed if returned is not None else None
+    said = [returned.audit.notes, *remarks] if returned is not None else remarks
+    notes = "; ".join(filter(None, said)) or None
+    told = audited(
+        "completed" if good else "failed",
+        task,
+        handoff,
+        reason=reason,
+        resolved=now,
+        tokens=tokens,
+        outcome=outcome,
+        notes=notes,
+    )
+    if reason is not None:
+        payload["closed_reason"] = reason
+    kind = "handoff.completed" if good else "handoff.failed"
+    closing = step(kind, handoff, told, outcome=outcome, **payload)
+    return (closing, *_unlocked(task, handoff), step("handoff.released", handoff))
+
+
+def _unlocked(task: Task, handoff: Handoff) -> tuple[Draft, ...]:
+    """The receiver's locks end with the handoff; where the task has passed to the receiver, they are its run's."""
+    own = tuple(lock for lock in task.locks if lock.agent == handoff.to_agent)
+    runs = dict.fromkeys(lock.run_id for lock in own) if handoff.type != "sequential" else ()
+    return tuple(unlocked(task, tuple(lock for lock in own if lock.run_id == run), "handoff_over") for run in runs)

@@ -1,0 +1,1 @@
+"""Tasks from other tools, and tasks for them."""

@@ -1,0 +1,1 @@
+"""Jobs: schedules and batches that create tasks."""

@@ -1,0 +1,290 @@
+"""What one row of the catalogue declares.
+
+An operation, its parameters, and how both are spelled on the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final, Literal, TypedDict
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from aof.kernel.model import Priority, Sort, Status, Visibility
+
+Effect = Literal["read", "append", "write", "destructive"]
+Tier = Literal["core", "worker", "handoff", "mail", "all"]
+Scope = Literal["read", "work", "lead", "admin"]
+SCOPES: tuple[Scope, ...] = ("read", "work", "lead", "admin")  # each may do what those before it may
+_SCOPE_OF: dict[Effect, Scope] = {"read": "read", "append": "work", "write": "work", "destructive": "lead"}
+
+
+class Extra(msgspec.Struct, frozen=True, kw_only=True):
+    """An option of the command line that is not a parameter of the operation; with `key`, it sets a key of one.
+
+    Without dashes, as `[FILE]`, it stands by its place.
+    """
+
+    option: str
+    help: str
+    metavar: str = ""
+    type: str = "text"
+    many: bool = False
+    key: str = ""
+
+
+class Spelling(msgspec.Struct, frozen=True, kw_only=True):
+    """How a parameter is given on the command line, where its name and type do not say so.
+
+    `place` makes it positional, under that name in the usage line; `[FILE]` may be left out, and `ID…` may be several.
+    `option` is the name of the option (`--dep` for `depends_on`; `--no-review` gives the value false), `metavar` stands
+    for its value. `note` is added to the description, `help` stands in its place. With `stdin`, `-` reads the text from
+    standard input; with `seconds`, durations such as `5m` are taken as well. `target` is the name of the value where
+    operations share a verb; `extra` are short ways to set keys of an object. `also` are other spellings of the
+    option, or options that give the same as the place.
+    """
+
+    place: str = ""
+    option: str = ""
+    metavar: str = ""
+    help: str = ""
+    note: str = ""
+    stdin: bool = False
+    seconds: bool = False
+    hidden: bool = False
+    target: str = ""
+    also: tuple[str, ...] = ()
+    extra: tuple[Extra, ...] = ()
+
+
+FILLED: Final = {"minLength": 1}  # a text that must not be empty, also where it may be left out
+SOME: Final = {"minItems": 1}  # a list that must not be empty
+TEXTS_OR_OBJECTS: Final = {"items": {"anyOf": [{"type": "string"}, {"type": "object"}]}}
+OBJECTS: Final = {"items": {"type": "object"}}
+
+
+def one_of(words: Sequence[str]) -> dict[str, Any]:
+    """What a schema says of a text that must be one of these words."""
+    return {"enum": list(words)}
+
+
+def param(
+    description: str,
+    spelling: Spelling | None = None,
+    *,
+    ge: float | None = None,
+    le: float | None = None,
+    says: dict[str, Any] | None = None,
+) -> Meta:
+    """What a parameter means, its limits, and its spelling: the metadata of its type.
+
+    `says` is for the schema only: what the rules themselves refuse, in words that teach more than a schema does.
+    """
+    return Meta(
+        description=description, ge=ge, le=le, extra_json_schema=says, extra={"cli": spelling} if spelling else None
+    )
+
+
+TaskId = Annotated[str, param("task ID or a unique part of it", Spelling(place="ID"))]
+Actor = Annotated[str, param("your name", Spelling(hidden=True))] | UnsetType  # the CLI's `--actor`
+
+
+class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Parameters of an operation. What is not given stays unset, so that it is not passed on either."""
+
+    actor: Actor = UNSET
+
+    def given(self) -> dict[str, Any]:
+        """The values that the caller gave or that have a default, by their Python names."""
+        values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "actor"}
+        return {name: value for name, value in values.items() if value is not UNSET}
+
+
+class TaskParams(Params, frozen=True, kw_only=True):
+    """Parameters of an operation on one task."""
+
+    task_id: TaskId
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    """A verb that several operations share; its first word says which of them is meant.
+
+    `default` is the word that may be left out. `place` describes a second word that its operations take for different
+    things.
+    """
+
+    verb: str
+    help: str
+    example: str
+    choose: str = "what to do"
+    default: str = ""
+    place: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+class Cli(msgspec.Struct, frozen=True, kw_only=True):
+    """The operation as a verb: where `aof help --all` lists it, an example, other names, and options that only it has.
+
+    Its summary is the operation's help unless `summary` says it in fewer words. `notes` follow the usage in its help.
+    `former` are names that still work, with a note. `spelled` changes the spelling of single parameters.
+    """
+
+    section: str
+    order: int
+    example: str
+    summary: str = ""
+    notes: str = ""
+    aliases: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
+    spelled: tuple[tuple[str, Spelling], ...] = ()
+    extra: tuple[Extra, ...] = ()
+    family: Family | None = None
+
+
+class StandIn(msgspec.Struct, frozen=True, kw_only=True):
+    """An operation of the core that a hint shows to readers who are not told of this one.
+
+    It `keeps` these parameters of the call and `adds` others.
+    """
+
+    operation: str
+    keeps: tuple[str, ...] = ()
+    adds: tuple[tuple[str, Any], ...] = ()
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that can be asked of AOF.
+
+    `name` is the fabric's method unless `ask` says how to call it. `answer` makes the schema of the result where its
+    type says little; it is too long for tools. `acts` names the parameter that says who acts.
+    As a tool it takes every parameter, shows those in `tool_shows` (when empty, all that are not rare) and needs those
+    in `tool_requires` as well; `tool_defaults` are the values of those that a model leaves out, where they differ from
+    everybody else's. `example` has values for a call that shows more than what is required. With `worker`, the tools of
+    a worker include it, too.
+    `needs` is the scope that a token must have to call it, where the effect alone does not tell; `needs_more` says so
+    of single values of a parameter. `verb` is the words that call it on the command line, `cli` what else is said of
+    them there. `stand_in` is for hints. `about_caller`: a read that has to know what its caller has proven.
+    """
+
+    name: str
+    parameters: type[Params]
+    result: Any
+    help: str
+    effect: Effect
+    tool: str
+    verb: str
+    cli: Cli | None = None
+    tier: Tier = "all"
+    worker: bool = False
+    acts: str | None = None
+    tool_shows: tuple[str, ...] = ()
+    tool_requires: tuple[str, ...] = ()
+    tool_defaults: tuple[tuple[str, object], ...] = ()
+    example: tuple[tuple[str, object], ...] = ()
+    ask: Callable[..., Any] | None = None
+    answer: Callable[[], dict[str, Any]] | None = None
+    needs: Scope | None = None
+    needs_more: tuple[tuple[str, object, Scope], ...] = ()
+    about_caller: bool = False
+    stand_in: StandIn | None = None
+
+    @property
+    def scope(self) -> Scope:
+        """The least that a token must allow."""
+        return self.needs or _SCOPE_OF[self.effect]
+
+    def scope_of(self, params: Params) -> Scope:
+        """The least that a token must allow for a call with these parameters."""
+        more = (scope for name, value, scope in self.needs_more if getattr(params, name) == value)
+        return max((self.scope, *more), key=SCOPES.index)
+
+    @property
+    def runs(self) -> bool:
+        """Whether this is a worker's write, which acts for a run."""
+        return "run" in self.parameters.__struct_fields__
+
+
+Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))] | UnsetType
+Reason = Annotated[str, param("why", Spelling(metavar="T", note="(it is recorded)"))]
+Blockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
+NeededBlockers = Annotated[
+    list[str],
+    param("what has to change", Spelling(option="--reason", metavar="T", also=("--blocker",)), says=SOME),
+]
+TASK_TEXT = Spelling(
+    option="--text", metavar="T", stdin=True, also=("--brief", "--description", "--body")
+)  # of a task's description
+OpenChildren = Annotated[bool, param("complete it though tasks below it are open")] | UnsetType
+Hop = Annotated[str, param("hop of the workflow")] | UnsetType
+EVENT = Spelling(metavar="SEQ|HASH", note="(digits alone are a number where there is such an event)")
+EventName = Annotated[int, Meta(ge=0)] | str
+At = Annotated[EventName, param("as it was after this event: its number, or 8 or more digits of its hash", EVENT)]
+Object = dict[str, Any]
+BY_KEY = "K=JSON"
+_CAPABILITIES = Extra(
+    option="--capability",
+    help="required capability, as NAME or NAME:0.8 for a minimum proficiency",
+    metavar="C",
+    many=True,
+    key="requiredCapabilities",
+)
+Tags = Annotated[list[str], param("tag", Spelling(option="--tag"))]
+Metadata = Annotated[Object, param("metadata value", Spelling(option="--meta", metavar=BY_KEY))]
+Acceptance = Annotated[
+    list[str | Object], param("acceptance criterion", Spelling(option="--acceptance", note="(text or a JSON object)"))
+]
+Constraints = Annotated[Object, param("limit on the work", Spelling(option="--constraint", metavar=BY_KEY))]
+Profile = Annotated[
+    Object, param("what the work requires of an agent", Spelling(metavar=BY_KEY, extra=(_CAPABILITIES,)))
+]
+Resource = Annotated[str, param("resource that a limited number of tasks may use at once")]
+Visible = Annotated[Visibility, param("where the task is shown")]
+Due = Annotated[
+    str, param("when it should be done", Spelling(metavar="WHEN", note="(a day, a moment, tomorrow, or +3d)"))
+]
+Parent = Annotated[str, param("parent task", Spelling(option="--parent", metavar="ID"))]
+Owner = Annotated[str, param("person or agent responsible for the task")]
+TargetAgent = Annotated[str, param("agent that it is reserved for")]
+TargetRole = Annotated[str, param("target role")]
+TargetTeam = Annotated[str, param("target team")]
+LeaseTime = Annotated[
+    float,
+    param(
+        "length of the lease in seconds",
+        Spelling(metavar="S", seconds=True),
+        says={"minimum": 0.001},
+    ),
+]
+IdempotencyKey = Annotated[str, param("idempotency key", Spelling(note="(a repeated call gives the same answer)"))]
+Cursor = Annotated[str, param("next page: 'nextCursor' of the page before", Spelling(metavar="C"))] | UnsetType
+ExpectedRev = Annotated[int, param("change the task only if it still has this revision", Spelling(metavar="N"))]
+
+
+class ChangeParams(TaskParams, frozen=True, kw_only=True):
+    """Parameters of an operation that changes one task."""
+
+    key: IdempotencyKey | UnsetType = UNSET
+    expect_rev: ExpectedRev | UnsetType = UNSET
+
+
+class Filters(TypedDict, total=False):
+    """Which tasks."""
+
+    status: Status | Sequence[Status] | None
+    agent: str | None
+    tag: str | None
+    search: str | None
+    priority: Priority | None
+    parent_id: str | None
+    created_after: str | None
+    created_before: str | None
+    updated_after: str | None
+    updated_before: str | None
+    due_before: str | None
+    overdue: bool
+    archived: bool
+    sort: Sort | None
+    reverse: bool
+    limit: int | None
+    cursor: str | None

@@ -1,0 +1,1 @@
+"""Looking after a data directory: sync, doctor, merge, tokens."""

@@ -1,0 +1,1 @@
+"""The merge of histories that several clones wrote. Pure."""

@@ -1,0 +1,443 @@
+"""`merge`: the history that several tips lead to, as the commits of a merge lane: replay, consequences, closing.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from aof.kernel.commands import Records
+from aof.kernel.evolve import evolve
+from aof.kernel.model import FAILED, OURSELVES, SUPERSEDED, Draft, Event, millis
+from aof.merge import content
+from aof.merge.commits import (
+    ANSWERED,
+    BIRTH,
+    ROOT,
+    Census,
+    CommitPlace,
+    Lanes,
+    Names,
+    Original,
+    Span,
+    chained,
+    in_order,
+    newest,
+    open_tips,
+)
+from aof.merge.content import TYPES as EDGE_TYPES
+from aof.merge.content import (
+    DocumentStatuses,
+    Edges,
+    Notes,
+    TaskStanding,
+    TaskStates,
+    Verdict,
+    Views,
+    is_step,
+    note_lives,
+)
+from aof.merge.model import GENESIS, RULE, Closing, Lane, Merged, Renumbered, Report, SupersededRun, rule_of
+from aof.tasks import rules as tasks_rules
+from aof.tasks.model import Task
+from aof.tasks.rules import close_run, to_blocked, transition
+from aof.workflows.hops import Walk, next_step, state_of, status_of
+from aof.workflows.model import UNOPENED, workflow_of
+
+__all__ = ["merge", "open_tips"]
+
+
+def merge(lanes: Sequence[Lane], tips: Sequence[str]) -> Merged:
+    """The merge lane for these tips. Lanes that no tip builds on are not looked at."""
+    known = Lanes([lane for lane in lanes if lane.commits])
+    heads, fork, span = newest(known, [known.place(tip) for tip in tips])
+    order = in_order(known, span)
+    census = Census(known, span, order)
+    names, notes = Names(known, census), Notes()
+    contested = {key for key, touching in census.touching.items() if not chained(span, touching)}
+    common = _common(census)
+    views = Views(known, span, census, contested, common)
+    verdicts = _verdicts(span, census, views, contested)
+    edges = Edges(census, order, common.tasks)
+    facts = SpanFacts(census, names, verdicts, views, edges, DocumentStatuses(span, notes), notes)
+    replay = Replay(common.tasks, _seq(known, fork), facts)
+    for original in order:
+        replay.replay(original)
+    note_lives(notes, names, verdicts, views)
+    if order:
+        stamp = max(event.timestamp for original in order for event in original.events)
+        settling = [names.of(key) for key, verdict in verdicts.items() if verdict.hops is not None]
+        Consequences(span, facts, replay, stamp).follow(settling)
+        notes.forget_standing(replay.tasks)
+        closings = close_merge(replay, facts, stamp)
+    else:
+        closings = ()
+    return Merged(
+        after=known.hash_of(fork) if fork != ROOT else GENESIS,
+        seq=_seq(known, fork),
+        heads=tuple(sorted(known.hash_of(head) for head in heads)),
+        rule=RULE,
+        commits=replay.commits,
+        closings=closings,
+        report=_report([known.lanes[lane].name for lane in span.ends], len(order), facts, replay.tasks),
+    )
+
+
+def _seq(lanes: Lanes, fork: CommitPlace) -> int:
+    return lanes.lanes[fork.lane].commits[fork.at].events[-1].seq if fork != ROOT else 0
+
+
+def _common(census: Census) -> TaskStates:
+    """The touched tasks at the fork."""
+    state = TaskStates({}, {})
+    for key in census.touching:
+        for event in census.common_events.get(key, ()):
+            state.add(event)
+    return state
+
+
+def _verdicts(span: Span, census: Census, views: Views, contested: set[str]) -> dict[str, content.Verdict]:
+    return {
+        key: content.decide_lives(span, views, key, touching, census.called(key))
+        for key, touching in census.touching.items()
+        if key in contested
+    }
+
+
+def _report(lanes: list[str], commits: int, facts: SpanFacts, tasks: dict[str, Task]) -> Report:
+    return Report(
+        lanes=tuple(sorted(lanes)),
+        commits=commits,
+        touched=len(facts.census.touching),
+        renumbered=tuple(
+            Renumbered(old=birth.name.removeprefix("job:"), new=fresh.removeprefix("job:"), title=birth.title)
+            for birth, fresh in facts.names.renumbered
+            if not birth.name.startswith("question:")
+        ),
+        tasks=facts.notes.reports(tasks),
+        notes=tuple(facts.notes.general),
+    )
+
+
+_BESIDE: Final = ("workLog", "handoffId", "audit")  # what a superseded event goes on to say in its own name
+_LIFE: Final = (
+    "status",
+    "lease",
+    "blocked",
+    "cancel",
+    "retry",
+    "lastError",
+    "progress",
+    "workflow",
+    "validation",
+    "delivery",
+    "usage",
+    "locks",
+    "startedAt",
+    "endedAt",
+    "lastTransitionAt",
+    "archived",
+)
+_replace = msgspec.structs.replace
+
+
+class SpanFacts(NamedTuple):
+    """What was found out about a span before its commits are replayed."""
+
+    census: Census
+    names: Names
+    verdicts: dict[str, Verdict]
+    views: Views
+    edges: Edges
+    documents: DocumentStatuses
+    notes: Notes
+
+
+class Replay:
+    """A merge lane in the making: its commits so far, and the tasks after them."""
+
+    def __init__(self, tasks: dict[str, Task], seq: int, facts: SpanFacts) -> None:
+        self.tasks = tasks
+        self.seq = seq
+        self.commits: list[tuple[Event, ...]] = []
+        self._names = facts.names
+        self._census = facts.census
+        self._verdicts = facts.verdicts
+        self._views = facts.views
+        self._edges = facts.edges
+        self._documents = facts.documents
+        self._notes = facts.notes
+        self._group: list[Event] = []
+
+    def replay(self, original: Original) -> None:
+        """One commit of an author."""
+        lane = original.place.lane
+        edged: list[Event] = []
+        for number, event in enumerate(original.events):
+            said = self._names.event(event, lane)
+            key = original.keys[number]
+            if key is None:
+                said = self._documents.settled(said, original.place)
+            elif (verdict := self._verdicts.get(key)) is not None:
+                said = self._merged(said, event, original, number, verdict)
+                if event.type == "context.set":
+                    self._documents.share(said, original.place)
+                elif event.type == ANSWERED:
+                    self._documents.answer(said, original.place)
+            if event.hash in self._census.born:  # its own line has another hash now
+                said = _replace(said, payload=said.payload | {BIRTH: event.hash})
+            self._append(said, changes=key is not None)
+            if said.type in EDGE_TYPES:
+                edged.append(said)
+        for said in edged:
+            self._leave_out(said)
+        self._close()
+
+    def add(self, drafts: tuple[Draft, ...], timestamp: str) -> None:
+        """A commit of the merge's own."""
+        for draft in drafts:
+            self._append(
+                Event(
+                    seq=0,
+                    type=draft.type,
+                    timestamp=timestamp,
+                    actor=OURSELVES,
+                    task_id=draft.task_id,
+                    run_id=draft.run_id,
+                    payload=draft.payload,
+                    commit=(1, 1),
+                )
+            )
+        self._close()
+
+    def _append(self, event: Event, *, changes: bool = True) -> None:
+        self.seq += 1
+        event = _replace(event, seq=self.seq, hash="", files={})
+        self._group.append(event)
+        if changes:
+            self.tasks[event.task_id] = evolve(self.tasks.get(event.task_id), event)
+
+    def _close(self) -> None:
+        size = len(self._group)
+        if self._group[-1].commit != (size, size):
+            self._group = [_replace(event, commit=(at, size)) for at, event in enumerate(self._group, 1)]
+        self.commits.append(tuple(self._group))
+        self._group = []
+
+    def _merged(self, said: Event, event: Event, original: Original, number: int, verdict: Verdict) -> Event:
+        """An event about a task that others worked on at the same time."""
+        rule = rule_of(event.type)
+        if rule in ("life", "handoff"):
+            if not verdict.stands(original, event):
+                return self._superseded(said)
+            return said if not is_step(event) or self._unopened(said) else self._superseded(said)
+        base = self._views.before.get((original.place, number))
+        if base is None:
+            return said
+        if event.type == "task.restored":
+            after = self._views.restored[original.place, number]
+            return self._restored(said, base, after, original, lives=original.rank in verdict.whole.ranks)
+        return self._content(said, base, original.place.lane)
+
+    def _superseded(self, said: Event) -> Event:
+        told = {name: value for name, value in said.payload.items() if name not in _BESIDE}
+        beside = {name: said.payload[name] for name in _BESIDE if name in said.payload}
+        self._notes.supersede(said)
+        return _replace(said, type=SUPERSEDED, layout=None, payload={"was": said.type, "told": told} | beside)
+
+    def _unopened(self, said: Event) -> bool:
+        workflow = workflow_of(self.tasks[said.task_id])
+        return workflow.hop(said.payload["hop"]).status in UNOPENED
+
+    def _content(self, said: Event, base: Task, lane: int) -> Event:
+        payload = said.payload
+        wanted: dict[str, Any] = payload.get("changes") or {}
+        if said.type == "task.dependency.updated":
+            wanted = {"dependsOn": payload["dependsOn"]} if "dependsOn" in payload else {}
+        if not wanted:
+            return said
+        before = self._names.value(content.fields_of(base), lane)
+        here = content.fields_of(self.tasks[said.task_id])
+        outcome = content.merge_content(before, here, wanted)
+        self._notes.clash(said.task_id, outcome.clashes)
+        if said.type == "task.dependency.updated":
+            merged = outcome.changes.get("dependsOn", here.get("dependsOn", []))
+            return said if merged == wanted["dependsOn"] else _replace(said, payload=payload | {"dependsOn": merged})
+        return said if outcome.changes == wanted else _replace(said, payload=payload | {"changes": outcome.changes})
+
+    def _restored(self, said: Event, base: Task, after: Task, original: Original, *, lives: bool) -> Event:
+        """A file that knew more than the log: what it changed, as an update of what others have made of the task."""
+        lane = original.place.lane
+        before, now = (self._names.value(content.fields_of(task), lane) for task in (base, after))
+        names = [name for name in (*before, *(one for one in now if one not in before)) if name not in _NOT_CONTENT]
+        wanted = {name: now.get(name) for name in names if now.get(name) != before.get(name)}
+        outcome = content.merge_content(before, content.fields_of(self.tasks[said.task_id]), wanted)
+        self._notes.clash(said.task_id, outcome.clashes)
+        changes = outcome.changes | (
+            {name: now.get(name) for name in _LIFE if name in before or name in now} if lives else {}
+        )
+        payload = {"changes": changes, "fields": sorted(changes), "reason": said.payload.get("reason", "restored")}
+        return _replace(said, type="task.updated", payload=payload)
+
+    def _leave_out(self, said: Event) -> None:
+        """The later edge is left out where edges of several clones would close a cycle."""
+        for draft in self._edges.after(self.tasks[said.task_id], self._notes):
+            self._append(_replace(said, type=draft.type, run_id=None, layout=None, payload=draft.payload))
+
+
+_NOT_CONTENT: Final = frozenset({*_LIFE, "id", "rev", "updatedAt", "createdAt", "schemaVersion", "layout", "requests"})
+
+
+_WAITING: Final = ("backlog", "ready")
+_HELD: Final = (*_WAITING, "in-progress")
+
+
+class Consequences:
+    """One pass over the touched tasks, in the order of their IDs."""
+
+    def __init__(self, span: Span, facts: SpanFacts, replay: Replay, stamp: str) -> None:
+        self._span = span
+        self._census = facts.census
+        self._notes = facts.notes
+        self._replay = replay
+        self._stamp = stamp
+        self._now = millis(stamp)
+        self._keys = {facts.names.of(key): key for key in facts.census.touching}
+        self._ids = sorted(self._keys)
+
+    def follow(self, workflows: Iterable[str]) -> None:
+        """Everything that follows; `workflows` are the tasks whose hops several clones worked on."""
+        for task_id in sorted(workflows):
+            self._settle(self._replay.tasks[task_id])
+        for task_id in self._ids:
+            self._free(self._replay.tasks[task_id])
+        for task_id in self._ids:
+            self._block(self._replay.tasks[task_id])
+        for task_id in self._ids:
+            self._hold(self._replay.tasks[task_id])
+        self._warn_of_resources()
+
+    def _add(self, drafts: tuple[Draft, ...]) -> None:
+        self._replay.add(drafts, self._stamp)
+
+    def _settle(self, task: Task) -> None:
+        if not task.gated or task.cancel is not None or task.archived or task.status in ("cancelled", "backlog"):
+            return
+        if task.blocked is not None and (task.blocked.kind == "paused" or task.blocked.dependency is not None):
+            return
+        records = Records(
+            tasks={edge: self._replay.tasks.get(edge) for edge in task.depends_on}, dependents={task.id: ()}
+        )
+        walk = Walk(records, task, self._now)
+        if next_step(walk.workflow, task) is None and status_of(state_of(walk.workflow)) == task.status:
+            return
+        decision = walk.finish("hops of several clones came together")
+        self._notes.say(task.id, "hops were worked on in several clones; what follows from them has been done")
+        self._add(decision.drafts)
+
+    def _free(self, task: Task) -> None:
+        """The dependency that blocked the task in one clone has not been given up after all."""
+        if task.blocked is None or task.blocked.dependency is None:
+            return
+        blocker = self._replay.tasks.get(task.blocked.dependency)
+        if blocker is None or blocker.id not in self._keys or blocker.status in FAILED:
+            return
+        reason = f"dependency {blocker.id} is {blocker.status}"
+        self._notes.say(task.id, f"no longer blocked: {reason}")
+        self._add((transition(task, task.blocked.was, reason=reason),))
+
+    def _block(self, task: Task) -> None:
+        """A dependency was given up where nobody knew of this task."""
+        if task.status not in _WAITING or task.cancel is not None:
+            return
+        for edge in task.depends_on:
+            dead = self._replay.tasks.get(edge)
+            if dead is not None and dead.status in FAILED and self._unknown(task.id, edge):
+                words = f"blocked: its dependency {edge} is {dead.status} in another clone"
+                self._notes.hold(task.id, edge, words)
+                self._add((tasks_rules.held_by(task, dead, self._now),))
+                return
+
+    def _hold(self, task: Task) -> None:
+        """The parent was cancelled where nobody knew of this child."""
+        parent = self._replay.tasks.get(task.parent_id or "")
+        if parent is None or parent.status != "cancelled" or task.status not in _HELD or task.archived:
+            return
+        if not self._unknown(task.id, parent.id):
+            return
+        reason = f"its parent {parent.id} was cancelled in another clone"
+        self._notes.hold(task.id, parent.id, f"held: {reason}")
+        ended = close_run(task, self._now, status="released", code="parent_cancelled", message=reason)
+        self._add((*ended, to_blocked(task, self._now, kind="blocked", reason=reason, by=OURSELVES)))
+
+    def _unknown(self, task_id: str, other: str) -> bool:
+        """Whether nobody who touched the task had seen that the other one ended."""
+        deaths = self._census.deaths.get(self._keys.get(other, other), ())
+        if other not in self._keys:
+            return False
+        last = {original.place.lane: original.place for original in self._census.touching[self._keys[task_id]]}
+        return not any(
+            place == death.place or self._span.saw(place, death.place) for place in last.values() for death in deaths
+        )
+
+    def _warn_of_resources(self) -> None:
+        holders: dict[str, list[str]] = {}
+        for task_id in self._ids:
+            task = self._replay.tasks[task_id]
+            if task.status == "in-progress" and task.resource is not None:
+                holders.setdefault(task.resource, []).append(task_id)
+        for resource, ids in sorted(holders.items()):
+            if len(ids) > 1:
+                self._notes.general.append(f"resource {resource} is in use by several tasks: {', '.join(ids)}")
+                for task_id in ids:
+                    others = ", ".join(one for one in ids if one != task_id)
+                    self._notes.say(task_id, f"resource {resource} was claimed in another clone too, by {others}")
+
+
+MERGED: Final = "task.merged"
+
+
+def close_merge(replay: Replay, facts: SpanFacts, stamp: str) -> tuple[Closing, ...]:
+    """One `task.merged` per task, in the order of their IDs."""
+    names, notes = facts.names, facts.notes
+    standings: dict[str, list[TaskStanding]] = {}
+    for (_, key), standing in facts.views.after.items():
+        standings.setdefault(names.of(key), []).append(standing)
+    closings: list[Closing] = []
+    for task_id, key in sorted((names.of(key), key) for key in facts.census.touching):
+        payload: dict[str, Any] = _floors(replay.tasks[task_id], standings.get(task_id, []))
+        if words := notes.words(task_id):
+            payload["conflicts"] = words
+        if aliases := names.aliases(key):
+            payload["aliases"] = aliases
+        payload |= _contested(replay.tasks[task_id], notes.superseded(task_id))
+        replay.add((Draft(type=MERGED, task_id=task_id, payload=payload),), stamp)
+        closings.append(Closing(len(replay.commits) - 1, 0, replay.tasks[task_id]))
+    return tuple(closings)
+
+
+def _floors(task: Task, standings: list[TaskStanding]) -> dict[str, Any]:
+    """The next run of the task, or of a hop, has a greater number than any that a clone has given out."""
+    floors: dict[str, Any] = {}
+    attempts = max((standing.attempts for standing in standings), default=0)
+    if attempts > task.retry.attempts:
+        floors["attempts"] = attempts
+    epochs = {
+        hop["id"]: most
+        for hop in task.workflow.get("hops", ())
+        if (most := max((one.hops[hop["id"]].epoch for one in standings if hop["id"] in one.hops), default=0))
+        > hop.get("epoch", 0)
+    }
+    return floors | ({"epochs": epochs} if epochs else {})
+
+
+def _contested(task: Task, runs: Collection[SupersededRun]) -> dict[str, Any]:
+    """A lease that was taken in another clone too: names alone do not tell its holder from the other."""
+    hops = sorted({run.hop for run in runs if run.hop is not None})
+    held = {hop["id"] for hop in task.workflow.get("hops", ()) if "lease" in hop}
+    contested: dict[str, Any] = {"contested": True} if task.lease is not None and len(runs) > len(hops) else {}
+    return contested | ({"contestedHops": own} if (own := [hop for hop in hops if hop in held]) else {})

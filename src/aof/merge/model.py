@@ -1,0 +1,243 @@
+"""What the merge of histories takes and gives, and what it does with each type of event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from aof.errors import UnmergeableHistory
+from aof.kernel.model import Event
+from aof.tasks.model import Task
+
+GENESIS: Final = "0" * 64  # what the first event of all builds on
+RULE: Final = 1  # the number of the rules in this package; other rules give other bytes, so they get another number
+
+
+class Commit(NamedTuple):
+    """The events of one commit, with the numbers and hashes that they have in their lane."""
+
+    events: tuple[Event, ...]
+
+    @property
+    def key(self) -> str:
+        """What the commit goes by: the hash of its last event."""
+        return self.events[-1].hash
+
+
+class Lane(NamedTuple):
+    """What one writer appended, or one merge wrote.
+
+    `after` is the hash of the event that its first event builds on, `GENESIS` for the root lane, whose name is empty.
+    A merge lane has the hashes of the commits that it brought together, and the number of its rule. Of a lane that goes
+    on in the file of another day, all commits are here.
+    """
+
+    name: str
+    after: str
+    commits: Sequence[Commit]
+    heads: tuple[str, ...] = ()
+    rule: int = 0
+
+
+class Closing(NamedTuple):
+    """The last event of a task in a merge lane, which the store completes when it seals it.
+
+    `commit` and `event` are its place in `Merged.commits`. The store sets `files` to the path and SHA-256 of the
+    task's file, and `layout` to what `layout_after` gives for the task ("" where it has none any more but had one).
+    `task` is the record after the event: its `rev` is the event's number.
+    """
+
+    commit: int
+    event: int
+    task: Task
+
+
+class Renumbered(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A task, or a message, that got another number because two clones had given out the same one."""
+
+    old: str
+    new: str
+    title: str
+
+
+class SupersededRun(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A run that lost against another clone's: it is kept as an attempt, and its agent cannot write any more."""
+
+    run_id: str
+    agent: str
+    hop: str | None = None
+    outcome: str | None = None
+
+
+class Clash(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A field that two clones changed in different ways: the value that stands, and the other one."""
+
+    field: str
+    kept: Any
+    other: Any
+
+
+class TaskReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a person should know of one task; `notes` say it in words."""
+
+    task_id: str
+    title: str
+    status: str
+    notes: tuple[str, ...] = ()
+    was: tuple[str, ...] = ()
+    superseded: tuple[SupersededRun, ...] = ()
+    clashes: tuple[Clash, ...] = ()
+    left_out: tuple[str, ...] = ()
+    held_by: str | None = None
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What came together: lanes, commits and tasks, and of these the ones that there is something to say about.
+
+    `tasks` are those with notes, in the order of their IDs; `touched` counts all. `notes` concern no single task.
+    """
+
+    lanes: tuple[str, ...]
+    commits: int
+    touched: int
+    renumbered: tuple[Renumbered, ...] = ()
+    tasks: tuple[TaskReport, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Merged(NamedTuple):
+    """A merge lane before it is sealed.
+
+    `heads` are the last original commits, sorted: earlier merge lanes are expanded, so that every grouping of merges
+    names the same. The events have their numbers and places; `hash` and `files` are empty, and `closings` says which of
+    them the store completes.
+    """
+
+    after: str
+    seq: int
+    heads: tuple[str, ...]
+    rule: int
+    commits: list[tuple[Event, ...]]
+    closings: tuple[Closing, ...]
+    report: Report
+
+
+Rule = Literal["births", "content", "life", "handoff", "added", "remark", "mail", "jobs", "document", "merge"]
+
+RULES: Final[dict[str, Rule]] = {
+    "task.created": "births",
+    "task.restored": "births",
+    "task.updated": "content",
+    "task.dependency.updated": "content",
+    "task.transitioned": "life",
+    "task.attempt.started": "life",
+    "task.attempt.completed": "life",
+    "task.attempt.failed": "life",
+    "task.completed": "life",
+    "task.retrying": "life",
+    "task.progress": "life",
+    "task.cancel_requested": "life",
+    "task.lost": "life",
+    "task.timed_out": "life",
+    "task.archived": "life",
+    "task.unarchived": "life",
+    "task.workflow.attached": "life",
+    "task.workflow.closed": "life",
+    "run.exited": "life",
+    "autonomy.checked": "life",
+    "file.locked": "life",
+    "file.unlocked": "life",
+    "task.accepted": "added",
+    "task.queued": "added",
+    "task.commented": "added",
+    "task.late_result": "added",
+    "task.noted": "added",
+    "task.link.added": "added",
+    "task.link.removed": "added",
+    "task.request.answered": "added",
+    "task.delivery.updated": "added",
+    "task.delegated": "added",
+    "task.question.asked": "added",
+    "task.question.answered": "added",
+    "task.sla_alert": "added",
+    "task.overdue": "added",
+    "context.set": "added",
+    "context.decided": "added",
+    "context.artifact": "added",
+    "context.rule": "added",
+    "delegation.requested": "handoff",
+    "delegation.accepted": "handoff",
+    "delegation.rejected": "handoff",
+    "delegation.restored": "handoff",
+    "handoff.initiated": "handoff",
+    "handoff.accepted": "handoff",
+    "handoff.rejected": "handoff",
+    "handoff.deferred": "handoff",
+    "handoff.escalated": "handoff",
+    "handoff.rerouted": "handoff",
+    "handoff.returned": "handoff",
+    "handoff.late_return": "handoff",
+    "handoff.completed": "handoff",
+    "handoff.failed": "handoff",
+    "handoff.resent": "handoff",
+    "handoff.reminded": "handoff",
+    "handoff.timeout": "handoff",
+    "handoff.delivered": "handoff",
+    "handoff.informed": "handoff",
+    "handoff.released": "handoff",
+    "handoff.warning": "handoff",
+    "handoff.unanswered": "handoff",
+    "protocol.message.received": "remark",
+    "protocol.message.rejected": "remark",
+    "protocol.message.unknown": "remark",
+    "task.warning": "remark",
+    "context.conflict": "remark",
+    "context.refused": "remark",
+    "file.refused": "remark",
+    "handoff.refused": "remark",
+    "http.authentication.failed": "remark",
+    "a2a.push.set": "remark",
+    "a2a.push.dropped": "remark",
+    "agent.turn.began": "remark",
+    "agent.turn.ended": "remark",
+    "agent.unavailable": "remark",
+    "agent.available": "remark",
+    "document.mail.sent": "mail",
+    "document.mail.changed": "mail",
+    "document.mail.closed": "mail",
+    "document.mail.escalated": "mail",
+    "document.mail.archived": "mail",
+    "document.mail.settled": "mail",
+    "document.job.added": "jobs",
+    "document.job.paused": "jobs",
+    "document.job.resumed": "jobs",
+    "document.job.dispatched": "jobs",
+    "document.job.failed": "jobs",
+    "document.job.removed": "jobs",
+    "document.worklog.entry": "document",
+    "document.worklog.status": "document",
+    "document.worklog.compacted": "document",
+    "document.worklog.restored": "document",
+    "document.charter.created": "document",
+    "document.charter.amended": "document",
+    "document.charter.signed": "document",
+    "document.superseded": "merge",
+    "task.superseded": "merge",
+    "task.merged": "merge",
+}
+HOPS: Final = "task.hop."  # every step of a hop is life
+
+
+def rule_of(kind: str) -> Rule:
+    """The rule for a type of event."""
+    rule = RULES.get(kind)
+    if rule is None and kind.startswith(HOPS):
+        return "life"
+    if rule is None or rule == "merge":
+        raise UnmergeableHistory(
+            f"a commit has an event '{kind[:80]}', which this version of AOF cannot merge",
+            "update AOF in every clone, then try again",
+        )
+    return rule

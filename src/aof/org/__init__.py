@@ -1,0 +1,1 @@
+"""The org chart: agents, rights, routing, autonomy and budgets."""

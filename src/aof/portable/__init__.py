@@ -1,0 +1,1 @@
+"""Tasks and events in the format of the agent task contract."""

@@ -1,1 +1,0 @@
-"""What the application needs from the outside world, as contracts without any implementation."""

@@ -1,0 +1,1 @@
+"""Questions over many subjects: lists, history, graph, search. Changes nothing."""

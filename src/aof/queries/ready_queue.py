@@ -1,0 +1,178 @@
+"""The ready queue: what could be claimed right now, as each agent sees it. Also leases that have ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from aof.kernel.model import PRIORITIES, iso, run_place
+from aof.org import routing
+from aof.queries import read_models, views
+from aof.queries.read_models import Listed
+from aof.runs import evolve as runs_evolve
+from aof.runs.model import lease_end
+from aof.store.lists import Query, Row, Rows
+from aof.supervision.rules import Attention, AttentionQuery
+from aof.tasks.model import Lease, Task
+from aof.workflows import model as workflows_model
+from aof.workflows.model import held_leases
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from aof.kernel.context import Environment
+    from aof.kernel.declarations import Filters
+
+
+_CANDIDATES = 16
+_AT_HOPS, _QUEUED = "0", "1"  # in the order of the ready queue, hops of what runs come before what waits
+
+
+def queue_order(task: Task) -> str:
+    """What the queue is ordered by: urgency, then age."""
+    return f"{PRIORITIES.index(task.priority)}{task.created_at}"
+
+
+def unrecovered_leases(environment: Environment) -> Iterator[EndedLease]:
+    """The leases that have ended and that nobody has recovered: a claim does. Where nothing runs, nothing is loaded."""
+    if not environment.store.rows(Query(status=("in-progress",), limit=1, counted=False)).rows:
+        return iter(())
+    # merged
+
+    return ended_leases(environment)
+
+
+class ReadyQueue:
+    """The queue as each agent sees it."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._store = environment.store
+        self._models = environment.read_models
+        self._chart = environment.chart
+
+    def ready(self, **filters: Unpack[Filters]) -> Listed:
+        """What could be claimed right now, most urgent first; with `agent`, by that one.
+
+        A gated task that runs is among it where a hop of it is free.
+        """
+        cursor, limit = filters.pop("cursor", None), filters.get("limit")
+        behind = read_models.found_in("ready", cursor, 2) if cursor is not None else None
+        waiting = self._waiting(behind if behind is not None and behind[0][:1] == _QUEUED else None, **filters)
+        open_hops = self._open_hops(**filters)
+        beside = self._beside(filters.get("agent"), open_hops) if self._store.rows(open_hops).rows else []
+        total = waiting.total + len(beside)
+        places = [(f"{_AT_HOPS}{queue_order(task)}", task.id) for task in beside]
+        left = [task for task, place in zip(beside, places, strict=True) if behind is None or place > behind]
+        rows = (*self._models.rows(left), *waiting.rows)
+        if limit is None or len(rows) <= limit:
+            return Listed(total=total, tasks=rows, next_cursor=self._further(waiting) if limit else None)
+        end = places[len(beside) - len(left) + limit - 1] if 0 < limit <= len(left) else self._end(rows, limit)
+        return Listed(total=total, tasks=rows[:limit], next_cursor=read_models.place_in("ready", *end) if end else None)
+
+    def _further(self, waiting: Rows) -> str | None:
+        """The cursor behind a whole page of the queue, where others follow it."""
+        return read_models.place_in("ready", f"{_QUEUED}{waiting.end[0]}", waiting.end[1]) if waiting.end else None
+
+    def _end(self, rows: tuple[Row, ...], limit: int) -> tuple[str, str] | None:
+        """The place of the last row of a page that ends within the queue."""
+        last = self._store.records((rows[limit - 1].id,)) if limit else ()
+        return (f"{_QUEUED}{queue_order(last[0])}", last[0].id) if last else None
+
+    def held_back(self, **filters: Unpack[Filters]) -> tuple[Row, ...]:
+        """Every unfinished task that cannot be claimed now, or not by that agent, and why."""
+        policy, now = self._environment.policy, self._environment.clock.now()
+        held = views.held_back(self._store, policy, self._models.query(**filters), now)
+        late = {
+            one.task.id: f"{one.task.id} is {one.what}; a claim of it recovers the run"
+            for one in unrecovered_leases(self._environment)
+        }
+        held = tuple(Row(**{**row, "reason": late[row.id]}) if row.id in late else row for row in held)
+        agent = filters.get("agent")
+        chart = self._chart.bound(agent)
+        if chart is None or agent is None:
+            return held
+        found = self._store.find(self._models.runnable(self._models.query(**filters))).tasks
+        why = (
+            (task, routing.routing_refusal(chart, routing.work_of(task.routing, task.profile), agent)) for task in found
+        )
+        return (*held, *(Row.of(task, f"{agent} may not take it: {reason}") for task, reason in why if reason))
+
+    def offers(self, agent: str) -> Iterator[str]:
+        """What the agent could claim, most urgent first, looked up again as long as something new turns up."""
+        yield from (task.id for task in self._beside(agent, self._open_hops()))
+        offered: set[str] = set()
+        may_take = self._chart.may_take(agent)
+        while True:
+            query = self._models.query(agent=agent, limit=_CANDIDATES + 2 * len(offered))
+            found = self._store.find(self._models.runnable(query).but(counted=False)).tasks
+            fresh = [task for task in found if task.id not in offered]
+            if not fresh:
+                return
+            offered.update(task.id for task in fresh)
+            yield from (task.id for task in fresh if may_take(task))
+
+    def running_under(self, key: str) -> Task | None:
+        """The running task that was claimed with this key, or a hop of it."""
+        running = self._store.find(self._models.query(status="in-progress")).tasks
+        return next((task for task in running if any(one.key == key for one in workflows_model.leases(task))), None)
+
+    def _waiting(self, behind: tuple[str, ...] | None, **filters: Unpack[Filters]) -> Rows:
+        query, agent = self._models.query(**filters), filters.get("agent")
+        place = (behind[0][1:], behind[1]) if behind is not None else None
+        runnable = self._models.runnable(query).but(behind=place)
+        if self._chart.bound(agent) is None or agent is None:
+            return self._models.page(runnable)
+        may_take = self._chart.may_take(agent)
+        found = self._store.find(runnable.but(limit=None, behind=None)).tasks
+        kept = [task for task in found if may_take(task)]
+        rest = [task for task in kept if place is None or (queue_order(task), task.id) > place]
+        shown = rest[: query.limit]
+        end = (queue_order(shown[-1]), shown[-1].id) if shown and len(rest) > len(shown) else None
+        return Rows(dict(Counter(task.status for task in kept)), self._models.rows(shown), end)
+
+    def _open_hops(self, **filters: Unpack[Filters]) -> Query:
+        query = self._models.query(**filters)
+        return query.but(agent=None, limit=None, open_hops=True, order="schedule", counted=False)
+
+    def _beside(self, agent: str | None, open_hops: Query) -> list[Task]:
+        found = self._store.find(open_hops).tasks
+        may_take = self._chart.may_take(agent) if found and agent is not None else lambda _task: True
+        return [task for task in found if may_take(task)]
+
+
+class EndedLease(NamedTuple):
+    """A lease whose time is over: what the inbox says of it, its task, and when it ended, in UTC milliseconds."""
+
+    need: Attention
+    task: Task
+    lease: Lease
+    end: int
+
+    @property
+    def what(self) -> str:
+        """How the task stands, as it reads after `is`."""
+        hop = f" at {self.need.item}" if self.need.item else ""
+        return f"held by {self.lease.agent}{hop}, whose lease ended at {iso(self.end)}"
+
+
+def ended_leases(environment: Environment) -> Iterator[EndedLease]:
+    """Every such lease of a task, or of a hop, in the order of the inbox."""
+    store, now = environment.store, environment.clock.now()
+    found = store.attention(AttentionQuery(before=iso(now), kinds=("lease",))).found
+    if not found:
+        return
+    places = {one: run_place(one.task_id, one.item or None) for one in found}
+    beats = store.heartbeats(places.values())
+    tasks = {task.id: task for task in store.records({one.task_id for one in found})}
+    boot = environment.clock.boot()
+    for one, place in places.items():
+        task = tasks.get(one.task_id)
+        held = dict(held_leases(task)).get(place) if task is not None else None
+        if task is None or held is None:
+            continue
+        end = lease_end(held, runs_evolve.present_heartbeat(beats.get(place), now, boot))
+        if end <= now:
+            yield EndedLease(one, task, held, end)

@@ -1,0 +1,1 @@
+"""Runs: leases, reports, results, and the agents that hold them."""

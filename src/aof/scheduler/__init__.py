@@ -1,0 +1,1 @@
+"""The scheduler: what is due, and carrying it out."""

@@ -1,0 +1,35 @@
+"""The real clock: the only place that reads one. Must not know what the time is for."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+from aof.runs import evolve as runs_evolve
+
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+class SystemClock:
+    """Keeps the contract of `ports.clock.Clock`."""
+
+    monotonic = staticmethod(time.monotonic)
+    sleep = staticmethod(time.sleep)
+
+    def now(self) -> int:
+        """The wall clock in UTC milliseconds."""
+        return time.time_ns() // 1_000_000
+
+    def boot(self) -> runs_evolve.Boot | None:
+        """The count since the machine's start, where the system tells one start from the next."""
+        started = _boot_id()
+        return runs_evolve.Boot(started, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000) if started else None
+
+
+@cache
+def _boot_id() -> str:
+    try:
+        with open(_BOOT_ID, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs start-up time
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,1 @@
+"""Worker processes: how they are started, supervised, read and ended."""

@@ -1,0 +1,1 @@
+"""The store in a data directory: plain files for people, a log as the commit point, an index as a cache."""

@@ -1,0 +1,305 @@
+"""A query as SQL over the index's tables, and what a list shows of a task: SQLite reads it, no record is decoded.
+
+A page is put together from lanes: ranges of rows that lie in the wanted order already, so that each is read only as far
+as the page goes. How many match is not counted but looked up in the tallies, where they know what is asked for. Must
+not know when the index is read or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from aof.kernel.model import FINISHED, STATUSES, priority_rank
+from aof.store.files.index import schema
+from aof.store.lists import NEVER, OPEN, Query, Row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_AT_HOPS = """SELECT json_extract(value, '$.lease.agent') FROM json_each(record, '$.workflow.hops')
+               WHERE json_type(value, '$.lease') IS NOT NULL LIMIT 1"""
+_FIELDS = (
+    "json_extract(record, '$.id')",
+    "json_extract(record, '$.title')",
+    "json_extract(record, '$.status')",
+    "json_extract(record, '$.priority')",
+    f"""CASE WHEN json_type(record, '$.workflow.template') IS NOT NULL THEN ({_AT_HOPS})
+        ELSE coalesce(json_extract(record, '$.lease.agent'), json_extract(record, '$.routing.agent')) END""",
+    "json_extract(record, '$.blocked.reason')",
+    "json_extract(record, '$.due')",
+    "coalesce(json_extract(record, '$.archived'), 0)",
+)
+_MOST = 2**62
+_DUE = "(waits_until IS NULL OR waits_until <= :moment)"
+_IN_ID = frozenset("task-0123456789")
+_NUMBER = schema.number()
+_UNFINISHED = f"NOT IN ({', '.join(repr(status) for status in sorted(FINISHED))})"
+_DONE_PLACES = ", ".join(schema.found("edges.blocker", folder) for folder in ("done", "archive"))
+_DONE = f"""SELECT 1 FROM tasks AS blocker WHERE blocker.place IN ({_DONE_PLACES})
+  AND blocker.status = 'done' AND {schema.name("blocker.place")} = edges.blocker"""
+_ANY_PLACE = ", ".join("?" * len(schema.FOLDERS))
+# Whether other tasks hold a task: its ID twice, and all its places.
+HOLD = f"""UPDATE tasks SET held =
+  EXISTS (SELECT 1 FROM edges WHERE task = ? AND NOT EXISTS ({_DONE}))
+  OR (waits_for_children IS NOT NULL
+      AND EXISTS (SELECT 1 FROM tasks AS child WHERE child.parent = ? AND child.status {_UNFINISHED}))
+  WHERE place IN ({_ANY_PLACE}) AND held < 2"""
+RECORD = f"SELECT record FROM tasks WHERE place IN ({_ANY_PLACE})"
+PARENT = f"SELECT parent FROM tasks WHERE place IN ({_ANY_PLACE})"
+_DAY = schema.DAY
+_CREATED, _UPDATED = "substr(turn, 2)", "json_extract(record, '$.updatedAt')"
+# What a page is ordered by, then by ID, as in `stores.base.selection`.
+_KEYS = {
+    "id": "0",
+    "schedule": "turn",
+    "created": _CREATED,
+    "updated": _UPDATED,
+    "due": f"ifnull(due, '{NEVER}')",
+    "title": "words",
+    "status": schema.folder_number(),
+}
+RUNNING = schema.within("in-progress")
+# A look at the records of what runs now: few, and a text that reads like this only costs another look.
+LOCKING = f"""{RUNNING} AND instr(record, '"locks":[') > 0"""
+
+
+class Shown:
+    """One task of a list."""
+
+    __slots__ = ("agent", "due", "folder", "id", "key", "priority", "reason", "status", "title")
+
+    def __init__(  # noqa: PLR0917 - in the order of the columns
+        self,
+        id: str,  # noqa: A002 - what it is called everywhere
+        title: str,
+        status: str,
+        priority: str,
+        agent: str | None,
+        reason: str | None,
+        due: str | None,
+        archived: int,
+        key: str | int,
+    ) -> None:
+        self.id = id
+        self.title = title
+        self.status = status
+        self.priority = priority
+        self.agent = agent
+        self.reason = reason
+        self.due = due
+        self.key = key
+        self.folder = "archive" if archived else status
+
+    def row(self, state: str | None) -> Row:
+        """The same as a row of a list, with what is odd about the task's file."""
+        return Row(
+            id=self.id,
+            title=self.title,
+            status=self.status,
+            priority=self.priority,
+            agent=self.agent,
+            reason=self.reason,
+            due=self.due,
+            state=state,
+        )
+
+
+def showing(records: str) -> str:
+    """A statement that finds records and keys, made into one that finds what is shown of them, and their keys."""
+    return f"SELECT {', '.join(_FIELDS)}, key FROM ({records})"
+
+
+def asked(query: Query) -> tuple[str, str, dict[str, Any]]:
+    """The query as statements for counts by status and for a page of records, and the values of both."""
+    values: dict[str, Any] = {}
+    shared = list(_shared(query, values))
+    every = [*shared, *_others(query, values)]
+    key = _relevance(query.search or "", values) if query.order == "relevance" else _KEYS[query.order]
+    behind = tuple(_behind(query, key, values))
+    for name, value in values.items():
+        if isinstance(value, str) and not _storable(value):
+            every = shared = ["0"]
+            values[name] = ""
+    lanes = [" AND ".join((lane, *every)) for lane in _lanes(query)] or ["0"]
+    limit = -1 if query.limit is None else min(query.limit, _MOST) + 1  # one more tells whether others follow
+    offset = min(query.offset, _MOST)
+    counts = _tallied(query, shared) if _is_tallied(query) else _counted(lanes)
+    lanes = [" AND ".join((lane, *behind)) for lane in lanes]
+    values |= {"limit": limit, "offset": offset, "upto": -1 if limit < 0 else limit + offset}
+    return counts, _page(query, key, lanes), values
+
+
+def _page(query: Query, key: str, lanes: list[str]) -> str:
+    way = " DESC" if query.reverse else ""
+    by = "" if query.order == "id" else f"key{way}, "
+    columns = f"place, {key} AS key, record"
+    inner = f"SELECT * FROM (SELECT {columns} FROM tasks WHERE {{}} ORDER BY {by}place{way} LIMIT :upto)"
+    together = " UNION ALL ".join(map(inner.format, lanes))
+    return f"SELECT record, key FROM ({together}) ORDER BY {by}{_NUMBER}{way} LIMIT :limit OFFSET :offset"
+
+
+def _behind(query: Query, key: str, values: dict[str, Any]) -> Iterator[str]:
+    """What comes after a place in the order."""
+    if query.behind is None:
+        return
+    values["key"], values["number"] = query.behind[0], schema.place(schema.FOLDERS[0], query.behind[1])
+    yield f"({key}, {_NUMBER}) {'<' if query.reverse else '>'} (:key, :number)"
+
+
+def _counted(lanes: list[str]) -> str:
+    together = " UNION ALL ".join(f"SELECT status FROM tasks WHERE {lane}" for lane in lanes)
+    return f"SELECT status, count(*) FROM ({together}) GROUP BY 1"
+
+
+def _is_tallied(query: Query) -> bool:
+    return not any(
+        (
+            query.tag is not None,
+            query.search is not None,
+            query.parent_id is not None,
+            query.priority is not None,
+            query.among is not None,
+            query.unfinished,
+            query.dependent,
+            query.waiting,
+            query.open_hops,
+            query.open_handoffs,
+            query.created != OPEN,
+            query.updated != OPEN,
+            query.due != OPEN,
+        )
+    )
+
+
+def _tallied(query: Query, shared: list[str]) -> str:
+    parts = [*shared, *_in_status(query)]
+    if query.runnable_at is None:
+        parts += [] if query.archived else ["archived = 0"]
+        return f"SELECT status, sum(tasks) FROM tallies WHERE {' AND '.join(parts) or '1'} GROUP BY 1"
+    every = " AND ".join((_free(query), *parts))
+    return f"""SELECT status, sum(tasks) FROM (
+      SELECT status, tasks FROM tallies WHERE waits = 0 AND {every}
+      UNION ALL SELECT status, 1 FROM tasks INDEXED BY by_wait WHERE waits_until <= :moment AND {every}
+    ) GROUP BY 1"""
+
+
+def _lanes(query: Query) -> Iterator[str]:
+    """Ranges of rows, each in the order that is asked for as far as an index can give it."""
+    wanted = tuple(dict.fromkeys(query.status)) or STATUSES
+    if query.open_hops:
+        free = "(waits_for_children IS NULL OR held = 0)"
+        yield f"hops IS NOT NULL AND substr(hops, 1, 1) = '+' AND {free} AND {schema.within('in-progress')}"
+        return
+    if query.open_handoffs:
+        current = () if query.archived else (f"NOT ({schema.within('archive')})",)
+        yield " AND ".join(("handed IS NOT NULL", *current, *_in_status(query)))
+        return
+    if query.runnable_at is not None:
+        if query.waiting_in in wanted:
+            yield from _held(query) if query.waiting else (f"{_free(query)} AND {_DUE}",)
+        return
+    for status in wanted:
+        if status not in schema.OVER and query.order == "schedule":
+            yield from (f"status = '{status}' AND held = {held}" for held in range(3))
+        elif status in STATUSES:
+            yield schema.within(status)
+    if query.archived:
+        yield " AND ".join((schema.within("archive"), *_in_status(query)))
+
+
+def _held(query: Query) -> Iterator[str]:
+    """What other tasks hold or must not start, and what waits for its time or a resource."""
+    busy = ", ".join(f":busy{number}" for number in range(len(query.busy_resources)))
+    yield f"status = '{query.waiting_in}' AND held = 0 AND (waits_until > :moment OR resource IN ({busy}))"
+    yield from (f"status = '{query.waiting_in}' AND held = {held}" for held in (1, 2))
+
+
+def _free(query: Query) -> str:
+    """The condition for what no other task holds."""
+    depends = f" AND EXISTS (SELECT 1 FROM edges WHERE task = {schema.name()})" if query.dependent else ""
+    return f"status = '{query.waiting_in}' AND held = 0{depends}" if query.waiting_in in STATUSES else "0"
+
+
+def _in_status(query: Query) -> tuple[str, ...]:
+    known = [repr(status) for status in query.status if status in STATUSES]
+    return (f"status IN ({', '.join(known)})",) if query.status else ()
+
+
+def _shared(query: Query, values: dict[str, Any]) -> Iterator[str]:
+    """What can be asked of a task as of a tally."""
+    if not query.hidden:
+        yield "hidden = 0"
+    if query.agent is not None:
+        values["agent"] = query.agent
+        yield "(whose = :agent OR whose = 0)" if query.unrouted_too else "(whose <> 0 AND whose = :agent)"
+    if query.busy_resources:
+        busy = {f"busy{number}": resource for number, resource in enumerate(query.busy_resources)}
+        values |= busy
+    if query.busy_resources and not query.waiting:
+        yield f"resource NOT IN ({', '.join(f':{name}' for name in busy)})"
+    if query.runnable_at is not None:
+        values["moment"] = query.runnable_at
+
+
+def _others(query: Query, values: dict[str, Any]) -> Iterator[str]:
+    """What can be asked of a task only."""
+    if query.tag is not None:
+        values["tag"] = f"{schema.BETWEEN}{query.tag}{schema.BETWEEN}"
+        yield "instr(tags, :tag) > 0"
+    if query.search is not None:
+        yield _found(query.search, values)
+    if query.parent_id is not None:
+        values["parent"] = query.parent_id
+        yield "parent = :parent"
+    if query.among is not None:
+        numbers = (str(schema.place(schema.FOLDERS[0], task_id)) for task_id in query.among)
+        yield f"{_NUMBER} IN ({', '.join(numbers)})"
+    if query.priority is not None:
+        values["priority"] = priority_rank(query.priority)
+        yield "CAST(substr(turn, 1, 1) AS INTEGER) = :priority"
+    if query.unfinished:
+        yield f"status {_UNFINISHED}"
+    spans = (("created", _CREATED, query.created), ("updated", _UPDATED, query.updated), ("due", "due", query.due))
+    for name, column, (since, before) in spans:
+        if since is not None:
+            values[f"{name}_since"] = since
+            yield f"{column} >= :{name}_since"
+        if before is not None:
+            values[f"{name}_before"] = before
+            yield f"{column} < :{name}_before"
+
+
+def _named(text: str, values: dict[str, Any]) -> str:
+    """The condition for a text in the title or in the ID."""
+    values["words"] = words = text.casefold()
+    in_id = f" OR instr(lower({schema.name()}), :words) > 0" if _IN_ID.issuperset(words) else ""
+    return f"instr(words, :words) > 0{in_id}"
+
+
+def _found(text: str, values: dict[str, Any]) -> str:
+    from aof.store.files.index import tables
+    from aof.support.words import wanted
+
+    if sought := wanted(text):
+        values["match"] = tables.match_text(sought)
+        return f"({_named(text, values)} OR {_NUMBER} IN (SELECT rowid FROM texts WHERE texts MATCH :match))"
+    return f"({_named(text, values)})"
+
+
+def _relevance(text: str, values: dict[str, Any]) -> str:
+    """The expression for the part that holds all that is sought, as in `stores.base.selection`."""
+    from aof.store.files.index import tables
+    from aof.support.words import wanted
+
+    cases = [f"WHEN {_named(text, values)} THEN {len(tables.TEXT_COLUMNS)}"]
+    for place, column in enumerate(tables.TEXT_COLUMNS if (sought := wanted(text)) else ()):
+        values[f"in_{column}"] = tables.match_text(sought, column)
+        found = f"SELECT rowid FROM texts WHERE texts MATCH :in_{column}"
+        cases.append(f"WHEN {_NUMBER} IN ({found}) THEN {len(tables.TEXT_COLUMNS) - place}")
+    return f"CASE {' '.join(cases)} ELSE 0 END"
+
+
+def _storable(text: str) -> bool:
+    """Half of a surrogate pair is in no record, so nothing is found by it."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)

@@ -1,0 +1,548 @@
+"""Locks between processes and threads, the stripes of tasks that a unit of work takes.
+
+What a crash may have left: the journal of each stripe and the checkpoint.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import weakref
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from aof.errors import AofError, LockTimeout
+from aof.kernel.model import is_task_id
+from aof.store.files import disk as files_disk
+from aof.store.files import integrity
+from aof.store.files.disk import Disk, clearly, found_at, read
+from aof.store.files.paths import LogReplaced, Paths, Position
+from aof.support.hashing import hexdigest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.store.files.store import FilesystemStore
+    from aof.store.port import Clock, Scope
+
+
+STRIPES = 64
+STRIPE_NAMES = tuple(f"stripe-{number:02d}" for number in range(STRIPES))
+_READABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-")
+_TAKEN = b"\n"  # says nothing to who keeps a state in a lock file
+_TRIES = 50
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.0001, 0.002
+_OPEN_LOCKS: weakref.WeakSet[Locks] = weakref.WeakSet()
+EVERY_STRIPE = tuple((f"stripe-{number:02d}", True) for number in range(STRIPES))
+
+
+class HeldLock:
+    """One held lock: the open file, whether it is exclusive, its name, and whether nobody has ever written to it."""
+
+    __slots__ = ("blank", "exclusive", "fd", "name")
+
+    def __init__(self, name: str, fd: int, *, exclusive: bool, blank: bool = False) -> None:
+        self.name = name
+        self.fd = fd
+        self.exclusive = exclusive
+        self.blank = blank
+
+
+class Locks:
+    """The lock files of one data directory."""
+
+    def __init__(
+        self,
+        folder: str,
+        clock: Clock,
+        timeout: float,
+        deleted: Callable[[], None] | None = None,
+        disk: Disk | None = None,
+    ) -> None:
+        self._folder = folder
+        self._disk = disk or Disk()
+        self._deleted = deleted
+        self._clock = clock
+        self._timeout = timeout
+        self._idle: dict[str, list[int]] = {}
+        self._all: dict[int, os.stat_result | None] = {}  # the open files, and which they are as soon as that is known
+        _OPEN_LOCKS.add(self)
+
+    def acquire(self, name: str, *, exclusive: bool = True, wait: bool = True) -> HeldLock | None:
+        """Take a lock; None only when it is taken and `wait` is off."""
+        mode = (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB
+        deadline = 0.0
+        pause = _FIRST_PAUSE
+        while True:
+            fd = self._open(name)
+            try:
+                fcntl.flock(fd, mode)
+            except BlockingIOError:
+                self._idle.setdefault(name, []).append(fd)
+                if not wait:
+                    return None
+                now = self._clock.monotonic()
+                deadline = deadline or now + self._timeout
+                if now >= deadline:
+                    raise self._given_up(name, fd) from None
+                self._clock.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+                continue
+            found = self._look(fd, name)
+            if found is not None:
+                return HeldLock(name, fd, exclusive=exclusive, blank=not found.st_size)
+            self._forget(fd)
+            if self._deleted is not None:
+                self._deleted()
+
+    def is_lost(self, held: HeldLock) -> bool:
+        """Whether somebody has deleted a held lock or moved it away: then another one may be held in its place."""
+        return held.fd not in self._all or self._look(held.fd, held.name) is None
+
+    def take(self, name: str, *, exclusive: bool = True) -> HeldLock:
+        """Take a lock, waiting for it."""
+        held = self.acquire(name, exclusive=exclusive)
+        assert held is not None
+        return held
+
+    def acquire_all(self, wanted: Iterable[tuple[str, bool]]) -> list[HeldLock]:
+        """Take several locks in the one order that all use, so that nobody waits in a circle."""
+        held: list[HeldLock] = []
+        try:
+            for name, exclusive in sorted(wanted):
+                held.append(self.take(name, exclusive=exclusive))
+        except BaseException:
+            self.release(held)
+            raise
+        return held
+
+    def release(self, held: Iterable[HeldLock]) -> None:
+        """Let go; the open files are kept for next time."""
+        for lock in held:
+            if lock.fd in self._all:
+                fcntl.flock(lock.fd, fcntl.LOCK_UN)
+                self._idle.setdefault(lock.name, []).append(lock.fd)
+
+    def close(self) -> None:
+        """Close every file, which lets go of every lock."""
+        for fd in list(self._all):
+            self._forget(fd)
+        self._idle.clear()
+
+    def _open(self, name: str) -> int:
+        idle = self._idle.get(name)
+        if idle:
+            with suppress(IndexError):  # another thread may have taken it meanwhile
+                return idle.pop()
+        fd = self._opened(name) if self._deleted is None else self._made(name, self._deleted)
+        self._all[fd] = None
+        return fd
+
+    def _look(self, fd: int, name: str) -> os.stat_result | None:
+        """The lock's file, None if it is not the one that others find under its name."""
+        known = self._all.get(fd)
+        if known is None:  # it was opened a moment ago
+            known = self._all[fd] = os.fstat(fd)
+            return known if known.st_nlink else None
+        return found_at(name if name.startswith("/") else f"{self._folder}/{lock_file_name(name)}", known)
+
+    def _made(self, name: str, deleted: Callable[[], None]) -> int:
+        """Open the file, even if somebody deletes the folder meanwhile."""
+        for _ in range(_TRIES):
+            with suppress(FileNotFoundError):
+                return self._opened(name)
+            deleted()
+        return self._opened(name)
+
+    def _opened(self, name: str) -> int:
+        """A name with a slash in front is that folder itself, for what must not end when somebody deletes locks."""
+        if name.startswith("/"):
+            return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return self._disk.open_state(f"{self._folder}/{lock_file_name(name)}")
+
+    def _forget(self, fd: int) -> None:
+        self._all.pop(fd, None)
+        with suppress(OSError):
+            os.close(fd)
+
+    def _given_up(self, name: str, fd: int) -> LockTimeout:
+        pids = holders(os.fstat(fd).st_ino)
+        of = {pid: files_disk.runs_as(pid) for pid in pids}
+        named = ", ".join(f"{pid} of {user}" if (user := of[pid]) else f"{pid}" for pid in pids)
+        who = f"process {named}" if pids else "another process"
+        return LockTimeout(
+            f"waited {self._timeout:g} s for the lock '{name}', which {who} holds",
+            f"look at what {who} does; end it if it hangs, then try again",
+            pids=pids,
+            owners=[of[pid] for pid in pids],
+            lock=name,
+        )
+
+
+def stripe(task_id: str) -> str:
+    """The name of the lock that a task shares with about one in 64 others: neighbours get different ones."""
+    return STRIPE_NAMES[int(task_id[16:]) % STRIPES]
+
+
+def lock_file_name(name: str) -> str:
+    """A lock's file: readable where the name allows it, a digest where it would be too long."""
+    if _READABLE.issuperset(name):
+        readable = name
+    else:
+        readable = "".join(
+            one if one in _READABLE else "".join(f"%{byte:02X}" for byte in one.encode()) for one in name
+        )
+    return readable if len(readable) <= 100 else hexdigest(name.encode())  # noqa: PLR2004 - a file name
+
+
+def holders(inode: int) -> list[int]:
+    """The processes that hold a `flock` on the file, where the system tells (Linux)."""
+    try:
+        with open("/proc/locks", encoding="ascii") as table:
+            rows = [line.split() for line in table]
+    except OSError:
+        return []
+    pids = (int(row[4]) for row in rows if "FLOCK" in row and "->" not in row and row[5].endswith(f":{inode}"))
+    return list(dict.fromkeys(pids))  # the table may tell a lock twice when it changes while it is read
+
+
+def _after_fork() -> None:
+    """A child must not keep its parent's locks alive: it closes the inherited files and opens its own."""
+    for locks in list(_OPEN_LOCKS):
+        locks.close()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class Stripes:
+    """The stripes of one data directory, as one process sees them."""
+
+    def __init__(self, store: FilesystemStore) -> None:
+        self._store = store
+        self._proven: set[str] = set()
+
+    def take(self, scope: Scope) -> list[HeldLock]:
+        """Take the locks of a scope."""
+        locks = self._store.locks
+        wanted = dict.fromkeys(scope.names, True)
+        for task_id in scope.read:
+            wanted[stripe(task_id)] = False
+        for task_id in scope.write:
+            wanted[stripe(task_id)] = True
+        self.finish_left()
+        while True:
+            held = locks.acquire_all(wanted.items())
+            try:
+                shared = [lock.name for lock in held if not self._settled(lock)]
+            except LogReplaced:
+                locks.release(held)
+                integrity.start_over(self._store)
+                continue
+            except BaseException:
+                locks.release(held)
+                raise
+            if not shared:
+                self._await_others(held)
+                return held
+            locks.release(held)
+            for name in shared:
+                lock = locks.take(name)
+                try:
+                    self._finish(lock)
+                finally:
+                    locks.release((lock,))
+
+    def _await_others(self, held: list[HeldLock]) -> None:
+        """A named lock may be new because somebody has deleted it: wait for who still appends under the one before.
+
+        From then on nobody else does, for an appender looks first whether its locks are lost.
+        """
+        blank = [lock for lock in held if lock.blank and not lock.name.startswith("stripe-")]
+        if blank:
+            try:
+                with self._store.log.exclusively():
+                    pass
+                for lock in blank:
+                    with suppress(OSError):  # then the next holder waits as well
+                        self._store.disk.overwrite(lock.fd, _TAKEN, 0)
+            except BaseException:
+                self._store.locks.release(held)
+                raise
+
+    def finish_left(self) -> None:
+        """Redo what dead writers left, whatever task it is of; a stripe that somebody holds is not waited for."""
+        store = self._store
+        for name in store.intents.unfinished() if store.repairs else ():
+            lock = store.locks.acquire(name, wait=False)
+            if lock is not None:
+                try:
+                    with suppress(AofError, OSError):  # it stops nobody but those who need that very task
+                        self._finish(lock)
+                finally:
+                    store.locks.release((lock,))
+
+    def redo(self, unsure: dict[str, list[str]]) -> None:
+        """Make the files of these tasks follow the log once more, under their locks; stops nobody."""
+        store = self._store
+        for name, task_ids in unsure.items():
+            with suppress(AofError, OSError):  # then the next commit on the task finds that its files are behind
+                lock = store.locks.take(name)
+                try:
+                    store.recovery.redo_tasks(task_ids)
+                finally:
+                    store.locks.release((lock,))
+
+    def left(self) -> list[str]:
+        """The tasks whose files a dead writer has not finished."""
+        store = self._store
+        found: list[str] = []
+        for name in store.intents.unfinished():
+            lock = store.locks.acquire(name, exclusive=False, wait=False)
+            if lock is not None:
+                found += store.intents.left(lock)
+                store.locks.release((lock,))
+        return found
+
+    def take_all(self) -> list[HeldLock]:
+        """Every stripe, after redoing what dead writers left."""
+        locks = self._store.locks
+        held = locks.acquire_all(EVERY_STRIPE)
+        try:
+            for lock in held:
+                self._finish(lock)
+        except BaseException:
+            locks.release(held)
+            raise
+        return held
+
+    def of_this_log(self, lock: HeldLock) -> bool:
+        """Whether the log has what was last written under a stripe; if not, the stripe's heads are of another one."""
+        last = self._store.intents.last(lock)
+        return last is None or self._store.reader.holds(last)
+
+    def _settled(self, lock: HeldLock) -> bool:
+        """False when something is left to redo and this lock is too weak for it."""
+        if not lock.name.startswith("stripe-"):
+            return True
+        if lock.name not in self._proven:  # from then on, who appends looks whether the log is still the same
+            if not self.of_this_log(lock):
+                raise LogReplaced
+            self._proven.add(lock.name)
+        if not self._store.repairs or not self._store.intents.left(lock):
+            return True
+        if not lock.exclusive:
+            return False
+        self._finish(lock)
+        return True
+
+    def _finish(self, lock: HeldLock) -> None:
+        """Redo what a dead writer left under this stripe."""
+        store = self._store
+        left = store.intents.left(lock)
+        if left:
+            store.log.refresh(sound=True)  # files only ever follow from what is durable
+            store.recovery.redo_tasks(left)
+            with suppress(OSError):  # they harm nobody
+                store.files.sweep(left)
+            store.intents.clear(lock, store.log.position if self.of_this_log(lock) else None)
+        elif lock.name in store.intents.unfinished():
+            store.intents.clear(lock)
+
+
+STATE_AT = 128  # behind the position, which a writer leaves as it is until it is done
+_IDLE = b"idle\n"
+_WRITING, _DONE = b"w", b"."
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
+
+
+class Journal:
+    """Reads and writes the notes of held stripes."""
+
+    def __init__(self, disk: Disk, journal: str) -> None:
+        self._disk = disk
+        self._journal = journal
+        self._fd = -1
+
+    def left(self, held: HeldLock) -> tuple[str, ...]:
+        """The tasks that a dead writer was about to write; empty in all but the rarest cases."""
+        note = os.pread(held.fd, 65_536, STATE_AT)
+        if not note or note.startswith(_IDLE):
+            return ()
+        words = note.split(b"\n", 1)[0].decode("ascii", "replace").split()
+        return tuple(word for word in words[1:] if is_task_id(word))
+
+    def last(self, held: HeldLock) -> Position | None:
+        """Where the log stood after the last write under this stripe; None where nobody has said."""
+        return Position.parse(os.pread(held.fd, STATE_AT, 0).decode("ascii", "replace").split())
+
+    def note(self, held: HeldLock, task_ids: Iterable[str]) -> None:
+        """Say what is about to be written."""
+        self._mark(held, _WRITING)
+        self._disk.overwrite(held.fd, f"writing {' '.join(task_ids)}\n".encode("ascii"), STATE_AT)
+
+    def clear(self, held: HeldLock, behind: Position | None = None) -> None:
+        """Say that everything is written, up to a position in the log; without one, that nothing was."""
+        if behind is None:
+            self._disk.overwrite(held.fd, _IDLE, STATE_AT)
+        else:
+            self._disk.overwrite(held.fd, behind.text().ljust(STATE_AT).encode("ascii") + _IDLE, 0)
+        self._mark(held, _DONE)
+
+    def unfinished(self) -> list[str]:
+        """The stripes that somebody is writing under, or was when it died."""
+        try:
+            marks = os.pread(self._open(), STRIPES, 0)
+        except OSError:  # only the stripes' own notes are left to tell
+            return []
+        return (
+            []
+            if _WRITING not in marks
+            else [name for name, mark in zip(STRIPE_NAMES, marks, strict=False) if mark == _WRITING[0]]
+        )
+
+    def reopen(self) -> None:
+        """Somebody may have deleted the journal: go on with a new one."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def _mark(self, held: HeldLock, mark: bytes) -> None:
+        if held.name.startswith("stripe-"):
+            self._disk.overwrite(self._open(), mark, int(held.name[7:]))
+
+    def _open(self) -> int:
+        if self._fd < 0:
+            self._fd = self._disk.open_cache(self._journal)
+        return self._fd
+
+
+class Checkpoint:
+    """A position in the log and a boot."""
+
+    __slots__ = ("boot", "position")
+
+    def __init__(self, boot: str, position: Position) -> None:
+        self.boot = boot
+        self.position = position
+
+
+def boot_id() -> str:
+    """What tells one boot from the next; a clean restart of the machine looks like a power cut, which is safe."""
+    try:
+        with open(_BOOT_ID, encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return f"no-boot-id-{os.uname().nodename}"
+
+
+def load_checkpoint(paths: Paths) -> Checkpoint | None:
+    """None where there is none, or none that makes sense."""
+    data = read(paths.checkpoint)
+    boot, *words = (data or b"-").decode("ascii", "replace").split() or [""]
+    position = Position.parse(words)
+    return Checkpoint(boot, position) if position is not None else None
+
+
+def save_checkpoint(paths: Paths, disk: Disk, boot: str, position: Position) -> None:
+    """Make everything durable, then say so."""
+    disk.sync_all(paths.root)
+    text = f"{boot} {position.text()}\n"
+    temporary = paths.temporary_file("checkpoint")
+    disk.write_durable(temporary, text.encode())
+    disk.rename(temporary, paths.checkpoint)
+    disk.sync_dir(paths.locks)
+
+
+class Opening:
+    """What a store has to do before anybody works with it, and now and then."""
+
+    def __init__(self, store: FilesystemStore, boot: str, *, durable: bool) -> None:
+        self._store = store
+        self._boot = boot
+        self._durable = durable
+        self._checkpointed = 0
+
+    def open(self) -> None:
+        """Make what is missing, refuse a log that was replaced, and recover where the machine was restarted."""
+        store = self._store
+        store.make_folders()
+        known = load_checkpoint(store.paths)
+        if known is not None:
+            if not store.reader.holds(known.position):
+                integrity.refuse_or_take_over(store, known.position)
+            elif known.boot != self._boot and self._durable:  # what was flushed has survived any power cut
+                flushed = store.log.flushed()
+                if flushed is not None and not store.reader.holds(flushed):
+                    integrity.refuse_or_take_over(store, flushed)
+            if known.boot == self._boot or not store.repairs:
+                self._checkpointed = known.position.seq
+                return
+        self.recover()
+
+    @property
+    def restarted(self) -> bool:
+        """Whether the machine was restarted since anybody put right what a power cut may have undone."""
+        known = load_checkpoint(self._store.paths)
+        return known is not None and known.boot != self._boot
+
+    def recover(self) -> None:
+        """Redo what a power cut may have undone, unless somebody has under this boot."""
+        store = self._store
+        held = store.locks.acquire_all((("recovery", True), *EVERY_STRIPE))
+        try:
+            known = load_checkpoint(store.paths)
+            if known is None:
+                integrity.refuse_cut(store)
+                if not store.reader.newest():
+                    store.refuse_lost_log()
+                store.recovery.new_here()
+            elif known.boot != self._boot:
+                store.recovery.after_power_cut(known.position)
+            else:
+                return
+            self._settle(held[1:])
+        finally:
+            store.locks.release(held)
+
+    def begin_anew(self, held: list[HeldLock]) -> None:
+        """Rebuild what `locks/` holds from the log as it is now. The caller holds every stripe."""
+        self._store.recovery.new_here()
+        self._settle(held)
+        self._store.damage, self._store.log.replaced = None, False
+
+    def checkpoint_if_due(self, seq: int) -> None:
+        """A checkpoint after so many events."""
+        if seq - self._checkpointed > _CHECKPOINT_EVERY:
+            self._checkpointed = seq
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Sync everything, so that a power cut costs less afterwards."""
+        store = self._store
+        with clearly("sync the data directory"):
+            store.make_folders()
+            held = store.stripes.take_all()
+            try:
+                self._save_checkpoint()
+            finally:
+                store.locks.release(held)
+
+    def _settle(self, held: list[HeldLock]) -> None:
+        """Every stripe is held, and what it notes is done: the heads follow from the log up to its end."""
+        log = self._store.log
+        log.refresh(sound=True)
+        for lock in held:
+            self._store.intents.clear(lock, log.position)
+        self._save_checkpoint()
+
+    def _save_checkpoint(self) -> None:
+        """The caller holds every stripe, so that nothing is half written."""
+        store = self._store
+        with suppress(OSError):  # what dead writers left harms nobody
+            store.files.sweep()
+        store.log.refresh(sound=True)
+        store.log.flush()  # syncing everything would not tell this process of what a flush of the log has lost
+        position = store.log.position
+        save_checkpoint(store.paths, store.disk, self._boot, position)
+        self._checkpointed = position.seq

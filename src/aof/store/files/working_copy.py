@@ -1,0 +1,381 @@
+"""The working copy of a data directory.
+
+Finds what people did to the files of all tasks, looks after them, and knows where an org chart, workflows and a
+charter may lie. Nothing about those is loaded before there is one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+
+import msgspec
+
+from aof import errors
+from aof.errors import InvalidInput
+from aof.store import port
+from aof.store.files import changes, git_files, integrity, markdown, templates
+from aof.store.files import disk as files_disk
+from aof.store.files.disk import clearly, digest, read, seen
+from aof.store.files.paths import Position, folder_of
+from aof.tasks import manual_edits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from aof.merge.model import Report as MergeReport
+    from aof.org.model import Gate, OrgChart
+    from aof.store.directory import Checkup, OrgReport, WorkflowReport
+    from aof.store.files.disk import Disk
+    from aof.store.files.org_chart import OrgFile
+    from aof.store.files.store import FilesystemStore
+    from aof.tasks.model import Task
+
+
+_AT_ONCE = 2_000
+
+
+class FileWorkingCopy:
+    """The tasks' files of one store."""
+
+    def __init__(self, store: FilesystemStore, now: Callable[[], int]) -> None:
+        self._store = store
+        self._now = now
+        self.missed: list[str] = []  # tasks whose file was missing when a command restored it
+        self.root = store.paths.root
+
+    @cached_property
+    def _fingerprints(self) -> Fingerprints:
+        return Fingerprints()
+
+    @cached_property
+    def _verification(self) -> integrity.ChainVerification:
+        return integrity.ChainVerification(self._store.reader)
+
+    def file_status(self, task: Task) -> str | None:
+        """Whether somebody changed the task's file and nobody has imported that yet, or it cannot be read."""
+        return self._store.file_status(task.id, folder_of(task))
+
+    def odd_files(self, tasks: Iterable[Task]) -> Iterator[Task]:
+        """Those whose files differ from what the log wrote; a file that nobody has touched since is not read again."""
+        day, _ = self._store.reader.end()
+        latest = changed_at(self._store.paths.log(day)) if day else 0
+        return self._fingerprints.differing(tasks, self._path_of, self.file_status, latest)
+
+    def _path_of(self, task: Task) -> str:
+        return self._store.paths.place_of(task)
+
+    def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """New files without an ID as name, relative to the data directory, and the tasks whose files are changed."""
+        self._store.refuse_unsound()
+        self._store.stripes.finish_left()
+        found = integrity.scan(self._store.paths, self._store.heads)
+        return tuple(map(self._store.paths.relative, found.nameless)), tuple(found.changed)
+
+    def is_modified(self, task_id: str) -> bool:
+        """Whether the file is not exactly what the manifest says, or lies elsewhere, too."""
+        head = self._store.heads.get(task_id)
+        if head is None or self._store.files.elsewhere(task_id, head.folder):
+            return True
+        try:
+            data = read(self._store.paths.task(head.folder, task_id))
+        except OSError:
+            return True
+        return data is None or not head.matches(data)
+
+    def places(self, task_id: str) -> tuple[str, ...]:
+        """Where files of the task lie."""
+        paths = self._store.paths
+        return tuple(paths.relative(paths.task(folder, task_id)) for folder in self._store.files.present(task_id))
+
+    def restored(self) -> tuple[str, ...]:
+        """Tasks whose file had been deleted and was written again from the log, once each."""
+        found = tuple(dict.fromkeys(self.missed))
+        self.missed.clear()
+        return found
+
+    def preloaded(self, task_ids: Sequence[str]) -> Iterator[str]:
+        """These tasks, one by one; their events are read beforehand, for many at once."""
+        store = self._store
+        try:
+            for start in range(0, len(task_ids), _AT_ONCE):
+                some = task_ids[start : start + _AT_ONCE]
+                if store.repairs:  # which may cut a dead writer's tail
+                    store.log.refresh()
+                store.histories.announce(some, store.log.position)
+                yield from some
+        finally:
+            store.histories.announce((), Position())
+
+    def adopt(self, path: str, now: int) -> str:
+        """Give a new file an ID; what could not become a task keeps its name."""
+        store = self._store
+        whole = f"{store.paths.root}/{path}"
+        folder = os.path.basename(os.path.dirname(whole))
+        if folder not in manual_edits.BIRTHPLACES:
+            raise InvalidInput(f"a new task cannot begin in {folder}/", "put the file into backlog/ or ready/")
+        try:
+            data = read(whole) or b""
+        except OSError as error:
+            raise InvalidInput(f"{path} cannot be read: {error.strerror}", "put a regular file there") from None
+        changes.read_new_file(data, "")
+        task_id = store.reserve_id(now)
+        while store.files.present(task_id):
+            task_id = store.reserve_id(now)
+        store.disk.rename(whole, store.paths.task(folder, task_id))
+        return task_id
+
+    def quarantine(self, task_id: str) -> tuple[str, ...]:
+        """Keep a file that cannot be imported under another name, and restore the log's version in its place."""
+        store = self._store
+        kept: list[str] = []
+        with store.unit(port.Scope(write=frozenset({task_id}))):
+            examined = changes.examine(store.paths, store.files, store.histories.of(task_id), task_id)
+            if examined.folded.task is None or (examined.problem is None and examined.edit is None):
+                return ()
+            for folder in store.files.present(task_id):
+                path = store.paths.task(folder, task_id)
+                if _is_ours(path, examined.folded.digests):
+                    continue
+                if (state := examined.seen.get(folder)) is not None and state != seen(path):
+                    raise InvalidInput(f"{store.paths.relative(path)} is being written", "run the command again")
+                copy = store.files.free_name(f"{path}.conflict")
+                store.disk.rename(path, copy)
+                kept.append(store.paths.relative(copy))
+            store.redo.task(examined.folded)
+        return tuple(kept)
+
+    def diagnose(self) -> Checkup:
+        """Compare log, files, runs, heads, index and counter with each other."""
+        from aof.store.files import doctor
+
+        with clearly("compare everything"):
+            return doctor.diagnose(self._store)
+
+    def repair(self) -> None:
+        """Put right what a diagnosis finds, as far as that needs no person."""
+        from aof.store.files import doctor
+
+        with clearly("repair everything"):
+            doctor.repair(self._store, self._now())
+
+    def tips(self) -> int:
+        """How many histories there are that nobody has brought together."""
+        with clearly("read the log"):
+            return self._store.reader.tips()
+
+    def merge(self, *, dry_run: bool) -> MergeReport | None:
+        """Bring all histories together."""
+        with clearly("merge histories"):
+            report = self._store.merger.merge(dry_run=dry_run)
+        root = self._store.paths.root
+        if report is None or not changes.unmerged(root) or not git_files.lacks_driver(root):
+            return report
+        return msgspec.structs.replace(report, notes=(*report.notes, git_files.ADVICE))
+
+    def rebuild_index(self) -> None:
+        """Discard the index and rebuild it."""
+        self._store.index.rebuild()
+
+    def checkpoint(self) -> None:
+        """Sync everything, so that a power cut costs less afterwards."""
+        self._store.checkpoint()
+
+    def templates(self) -> tuple[str, ...]:
+        """The names of the templates for new tasks."""
+        return templates.template_names(self._store.paths.root)
+
+    def template(self, name: str) -> tuple[dict[str, Any], str] | None:
+        """The keys and the text of a template."""
+        return templates.load_template(self._store.paths.root, name)
+
+    def watched(self) -> tuple[str, tuple[str, ...]]:
+        """The folder in which the log grows, and those in which people edit tasks."""
+        folders = (folder for _, folder in self._store.paths.folders if "/archive" not in folder)
+        return self._store.paths.events, tuple(folders)
+
+    def verified(self, most: int | None = None) -> int:
+        """How far the log's chain of hashes holds, if they are those that were appended.
+
+        Without a bound, every lane beside the path is proven too. Raises LogDamaged.
+        """
+        from aof.store.files import doctor_log
+
+        layout = self._store.reader.layout() if most is None else None
+        if layout is not None:
+            from aof.store.files.merge import prove_lanes  # only where several clones have written
+
+            prove_lanes(self._store.paths, layout)
+        self._store.refuse_unsound()
+        until = self._verification.go_on(most)
+        doctor_log.refuse_rewritten_log(self._store)
+        return until
+
+    def log_end(self) -> object:
+        """The end of the log's last file."""
+        return self._store.reader.end()
+
+
+def _is_ours(path: str, digests: dict[str, int]) -> bool:
+    try:
+        data = read(path)
+    except OSError:
+        return False
+    return data is not None and digest(data) in digests
+
+
+def file_status(path: str, ours: Callable[[bytes], bool]) -> str | None:
+    """None where the file is as we wrote it; `stale` where somebody changed it, `unknown` where it makes no sense."""
+    try:
+        data = read(path)
+        if data is not None and ours(data):
+            return None
+        if data is not None:
+            markdown.parse(data)
+    except (OSError, errors.UnreadableTask):
+        return "unknown"
+    return "stale"
+
+
+class Fingerprints:
+    """Recognises files that nobody has touched since they were read and found to be what the log wrote.
+
+    A file is known by its inode, its size and the moment of its last change, which the system keeps (`ctime`): unlike
+    the time of its last writing, nobody can set that back. A file that changed in the same moment as it was read could
+    change once more without a trace, so one is remembered only if something else has surely changed later: the log.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, str, str, int, int, int]] = {}
+
+    def differing(
+        self, tasks: Iterable[Task], path_of: Callable[[Task], str], odd: Callable[[Task], object], latest: int
+    ) -> Iterator[Task]:
+        """The tasks whose files are `odd` by a look at their bytes; `latest` is when the log was last changed."""
+        known, stat = self._known, os.stat
+        folders = _Folders()
+        try:
+            for task in tasks:
+                kept = known.get(task.id)
+                if kept is not None and kept[0] == task.rev:
+                    try:
+                        now = stat(kept[2], dir_fd=folders[kept[1]], follow_symlinks=False)
+                    except OSError:
+                        pass
+                    else:
+                        if kept[3] == now.st_ctime_ns and kept[4] == now.st_ino and kept[5] == now.st_size:
+                            continue
+                path = path_of(task)
+                before = _fingerprint(path)  # what changes while it is read has another one afterwards
+                if odd(task) is not None:
+                    known.pop(task.id, None)
+                    yield task
+                elif before is not None and before[0] < latest:
+                    known[task.id] = (task.rev, *os.path.split(path), *before)
+        finally:
+            folders.close()
+
+
+class _Folders(dict[str, int]):
+    """Folders that are open for a while, so that the way to each file in them is short."""
+
+    def __missing__(self, path: str) -> int:
+        fd = self[path] = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return fd
+
+    def close(self) -> None:
+        for fd in self.values():
+            os.close(fd)
+
+
+def _fingerprint(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    return found.st_ctime_ns, found.st_ino, found.st_size
+
+
+def changed_at(path: str) -> int:
+    """When the system last noted a change of the file, in nanoseconds; 0 where there is none."""
+    found = _fingerprint(path)
+    return found[0] if found is not None else 0
+
+
+_MOST = 4_000_000  # bytes
+ORG_CHART = "org/org-chart.yaml"
+
+
+class CharterGates:
+    """Keeps the contract of `ports.gates.GatesSource`. A file that cannot be read keeps the gates as they were."""
+
+    def __init__(self, root: str) -> None:
+        self._path = f"{root}/SESSION_CHARTER.md"
+        self._seen: files_disk.Seen | None = None
+        self._gates: tuple[Gate, ...] = ()
+
+    def gates(self) -> tuple[Gate, ...]:
+        """The gates that hold anything up."""
+        try:
+            seen = files_disk.seen(self._path)
+            if seen != self._seen:
+                data = files_disk.read(self._path, limit=_MOST) if seen is not None else None
+                self._gates = _parsed(data) if data else ()
+                self._seen = seen
+        except OSError:
+            pass
+        return self._gates
+
+
+def _parsed(data: bytes) -> tuple[Gate, ...]:
+    from aof.documents.charter import parse_charter
+
+    found = parse_charter(data.decode("utf-8", "replace")).gates
+    return tuple(gate for gate in found if gate.band != "auto" and gate.scope)
+
+
+class OrgPath:
+    """The chart of a data directory that may have none."""
+
+    def __init__(self, root: str, disk: Disk | None = None) -> None:
+        self._root = root
+        self._disk = disk
+        self._opened: OrgFile | None = None
+
+    def chart(self) -> OrgChart | None:
+        """The chart in force; None when there is none."""
+        path = f"{self._root}/{ORG_CHART}"
+        if self._opened is None and not os.path.lexists(path) and not os.path.islink(os.path.dirname(path)):
+            return None
+        return self._file().chart()
+
+    def report(self) -> OrgReport:
+        """A close look at what is written down."""
+        return self._file().report()
+
+    def _file(self) -> OrgFile:
+        if self._opened is None:
+            from aof.store.files.org_chart import OrgFile
+
+            self._opened = OrgFile(self._root, self._disk)
+        return self._opened
+
+
+class WorkflowPath:
+    """The workflows of a data directory that may have none."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def names(self) -> tuple[str, ...]:
+        """Every workflow that is written down."""
+        return self._files().names()
+
+    def report(self, name: str) -> WorkflowReport | None:
+        """A close look at one of them."""
+        return self._files().report(name)
+
+    def _files(self) -> templates.WorkflowFiles:
+        return templates.WorkflowFiles(self._root)

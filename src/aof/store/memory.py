@@ -1,0 +1,588 @@
+"""The memory store: the whole contract of the port in one process, for tests that want no disk.
+
+An org chart and workflow templates are handed in. Must not know any rule about tasks.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from aof.documents.projection import Projection
+from aof.errors import LockTimeout
+from aof.handoffs import audit
+from aof.handoffs.model import Handoff, by_age
+from aof.kernel.commands import ImportEdit, Numbers
+from aof.kernel.model import (
+    Draft,
+    Event,
+    day,
+    is_remark,
+    iso,
+    matching_ids,
+    number_events,
+    run_place,
+    split_task_id,
+    task_id,
+)
+from aof.org import chart as org_chart
+from aof.org import routing
+from aof.org.model import OrgChart
+from aof.runs.model import Heartbeat, Run, RunResult
+from aof.store import base
+from aof.store.base import DocumentState, page_of, select_tasks
+from aof.store.directory import AuditFiles, AuditQuery, OrgReport, WorkflowReport, WorkingCopy
+from aof.store.fold import Folded
+from aof.store.lists import Query, Row, Rows
+from aof.store.port import Clock, HashedEvent, Page, Scope, ScopeTooNarrow
+from aof.supervision import rules as supervision_rules
+from aof.supervision.chronicle import FlowFacts, SpanPage, SpanQuery
+from aof.support.typed import prepare_type
+from aof.tasks.model import FileLock, Task
+from aof.workflows import control
+from aof.workflows.model import occupied_by
+
+
+class Shelf(Protocol):
+    """What is kept of documents, each text with the number of its version, and the log."""
+
+    texts: dict[str, tuple[str, int]]
+    states: dict[str, DocumentState]
+
+    @property
+    def log(self) -> Sequence[Event]:
+        """Every event."""
+        ...
+
+
+class MemoryDesk:
+    """Keeps the contract of `stores.base.documents.Desk`. The caller holds the store's lock."""
+
+    def __init__(self, shelf: Shelf, name: str) -> None:
+        self._shelf = shelf
+        self._name = name
+
+    def state(self) -> DocumentState | None:
+        """What was kept last; in the beginning nothing was applied."""
+        return self._shelf.states.get(self._name, DocumentState("0", ""))
+
+    def keep(self, state: DocumentState) -> None:
+        """Remember it."""
+        self._shelf.states[self._name] = state
+
+    def fresh(self, state: DocumentState | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:
+        """The events behind the number that was kept."""
+        start = 0 if state is None else int(state.place)
+        log = self._shelf.log
+        return str(len(log)), [event for event in log[start:] if event.type.startswith(types)]
+
+    def past(self, place: str, types: tuple[str, ...]) -> Iterator[Event]:
+        """The events up to a number, newest first."""
+        return (event for event in reversed(self._shelf.log[: int(place)]) if event.type.startswith(types))
+
+    def mark(self, path: str) -> str:
+        """The number of its version."""
+        return str(self._shelf.texts[path][1]) if path in self._shelf.texts else ""
+
+    def read(self, path: str) -> tuple[str, str]:
+        """The text and its version."""
+        return self._shelf.texts.get(path, ("", 0))[0], self.mark(path)
+
+    def append(self, path: str, mark: str, text: str) -> str | None:
+        """Add to the text."""
+        return self.replace(path, mark, self.read(path)[0] + text, str) if mark else None
+
+    def intend(self, before: DocumentState | None, after: DocumentState) -> None:
+        """Nobody dies in between."""
+
+    def replace(
+        self,
+        path: str,
+        mark: str,
+        text: str,
+        written: Callable[[str], object],  # noqa: ARG002 - the contract's form
+        *,
+        flushed: bool = True,  # noqa: ARG002 - the contract's form
+    ) -> str | None:
+        """Put another text in its place."""
+        if mark != self.mark(path):
+            return None
+        self._shelf.texts[path] = (text, int(mark or 0) + 1)
+        return self.mark(path)
+
+
+_Record = TypeVar("_Record", bound=msgspec.Struct | None)
+_encode = msgspec.json.Encoder().encode
+
+
+def copied(record: _Record) -> _Record:
+    """The same record, sharing nothing with the first one."""
+    return msgspec.json.decode(_encode(record), type=prepare_type(type(record)))
+
+
+class MemoryState:
+    """The log, what follows from it, and the signs of life. Readers and writers hold the lock."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.appended = threading.Condition(self.lock)
+        self.log: list[Event] = []
+        self.folded: dict[str, Folded] = {}
+        self.heartbeats: dict[str, Heartbeat] = {}
+        self.texts: dict[str, tuple[str, int]] = {}
+        self.states: dict[str, DocumentState] = {}
+
+    def one(self, task_id: str) -> Folded:
+        """A task with its runs and results."""
+        return self.folded.get(task_id) or Folded()
+
+    def tasks(self) -> dict[str, Task]:
+        """Every task, archived ones included."""
+        return {name: folded.task for name, folded in self.folded.items() if folded.task is not None}
+
+    def where(self, keeps: Callable[[Task], bool]) -> tuple[str, ...]:
+        """The IDs of the tasks that a question is about, in order."""
+        with self.lock:
+            return tuple(sorted((name for name, task in self.tasks().items() if keeps(task)), key=split_task_id))
+
+    def append(self, events: list[Event]) -> None:
+        """All of the events and what follows from them, or nothing."""
+        changing = [event for event in events if not is_remark(event)]
+        after = {event.task_id: self.one(event.task_id).copy() for event in changing}
+        for event in changing:
+            after[event.task_id].add(event)
+        self.folded |= after
+        self.log += events
+        for event in events:
+            if event.type == "task.attempt.started":
+                self.heartbeats.pop(run_place(event.task_id, event.payload.get("hop")), None)
+        self.appended.notify_all()
+
+
+class MemoryUnit:
+    """Keeps the contract of `ports.store.Unit`."""
+
+    def __init__(self, kept: MemoryState, scope: Scope) -> None:
+        self._kept = kept
+        self._scope = scope
+
+    def task(self, task_id: str) -> Task | None:
+        """The task as the log knows it."""
+        return copied(self._kept.one(task_id).task)
+
+    def edit(self, task_id: str) -> ImportEdit | None:  # noqa: ARG002 - the contract's form
+        """Nobody edits what is in no file."""
+        return None
+
+    def run(self, task_id: str) -> Run | None:
+        """The current or last run."""
+        return copied(self._kept.one(task_id).run)
+
+    def result(self, task_id: str) -> RunResult | None:
+        """What that run has reported."""
+        owner, _, hop = task_id.partition("/hops/")
+        kept = self._kept.one(owner)
+        last = kept.last_of(hop) if hop else None
+        return copied(kept.results.get(last.run_id) if last is not None else None if hop else kept.result)
+
+    def heartbeat(self, task_id: str) -> Heartbeat | None:
+        """That run's last sign of life."""
+        return copied(self._kept.heartbeats.get(task_id))
+
+    def numbers(self) -> Numbers:
+        """There is no other clone."""
+        return Numbers()
+
+    def handoffs(self, task_id: str) -> tuple[Handoff, ...]:
+        """The handoffs of the task."""
+        return tuple(copied(handoff) for handoff in self._kept.one(task_id).handoffs.values())
+
+    def lacks(self, task_id: str, ref: str) -> bool:  # noqa: ARG002 - the contract's form
+        """There are no files, so nobody misses one."""
+        return False
+
+    def size(self, task_id: str, ref: str) -> tuple[int, int]:  # noqa: ARG002 - the contract's form
+        """There are no files: what is named counts as one."""
+        return 1, 0
+
+    def digest(self, task_id: str, ref: str) -> str | None:  # noqa: ARG002 - the contract's form
+        """There are no files."""
+        return None
+
+    def children(self, task_id: str) -> tuple[str, ...]:
+        """The tasks directly below."""
+        return self._kept.where(lambda task: task.parent_id == task_id)
+
+    def dependents(self, task_id: str) -> tuple[str, ...]:
+        """The tasks that wait for this one."""
+        return self._kept.where(lambda task: task_id in task.depends_on)
+
+    def above(self, task_id: str) -> tuple[str, ...]:
+        """The ancestors, from the parent up; a circle ends the walk."""
+        found: dict[str, None] = {}
+        task = self._kept.one(task_id).task
+        while task is not None and task.parent_id is not None and task.parent_id not in found:
+            found[task.parent_id] = None
+            task = self._kept.one(task.parent_id).task
+        return tuple(found)
+
+    def tree(self, task_id: str) -> dict[str, tuple[str, ...]]:
+        """The children of the task and of everything below it."""
+        tasks, below = self._kept.tasks(), dict[str, list[str]]()
+        for name in sorted(tasks, key=split_task_id):
+            if (parent := tasks[name].parent_id) is not None:
+                below.setdefault(parent, []).append(name)
+        found: dict[str, tuple[str, ...]] = {}
+        waiting = [task_id]
+        for one in waiting:
+            if one not in found:
+                found[one] = tuple(below.get(one, ()))
+                waiting += found[one]
+        return found
+
+    def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Who waits for each of these, found in one pass over all tasks."""
+        tasks, found = self._kept.tasks(), {task_id: list[str]() for task_id in task_ids}
+        for name in sorted(tasks, key=split_task_id):
+            for blocker in dict.fromkeys(tasks[name].depends_on):
+                if blocker in found:
+                    found[blocker].append(name)
+        return {task_id: tuple(names) for task_id, names in found.items()}
+
+    def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
+        """All dependency edges on the ways that lead from this task."""
+        tasks = self._kept.tasks()
+        found: dict[str, tuple[str, ...]] = {}
+        queue = [task_id]
+        for current in queue:
+            task = tasks.get(current)
+            if task is not None and task.depends_on and current not in found:
+                found[current] = tuple(sorted(task.depends_on))
+                queue += task.depends_on
+        return found
+
+    def resource_holders(self, resource: str) -> tuple[str, ...]:
+        """The running tasks that occupy the resource."""
+        return self._kept.where(lambda task: task.resource == resource and task.status == "in-progress")
+
+    def held_by(self, agent: str) -> tuple[str, ...]:
+        """The running tasks that the agent holds, each as often as it holds hops of it."""
+        with self._kept.lock:
+            tasks = self._kept.tasks()
+            found = sorted(tasks, key=split_task_id)
+            return tuple(name for name in found for holder in occupied_by(tasks[name]) if holder == agent)
+
+    def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
+        """The locks on files, by the running tasks that hold them."""
+        with self._kept.lock:
+            return {task.id: copied(task).locks for task in self._kept.tasks().values() if task.locks}
+
+    def key_owner(self, key: str) -> str | None:
+        """The task that was created with this key."""
+        return next(iter(self._kept.where(lambda task: task.key is not None and task.key.value == key)), None)
+
+    def follow(self, projection: Projection) -> None:
+        """Let a document's text catch up with the log."""
+        base.follow_log(MemoryDesk(self._kept, projection.name), projection, self)
+
+    def foreseen(self, projection: Projection, paths: Iterable[str]) -> dict[str, str]:
+        """What the texts are after the document caught up."""
+        self.follow(projection)
+        return {path: self.document(path) for path in paths}
+
+    def document(self, path: str) -> str:
+        """The text of a document."""
+        return self._kept.texts.get(path, ("", 0))[0]
+
+    def title(self, task_id: str) -> str | None:
+        """The title of a task."""
+        task = self._kept.one(task_id).task
+        return task.title if task is not None else None
+
+    def commit(
+        self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int, caller: str | None = None
+    ) -> tuple[Event, ...]:
+        """Number the events and apply them; all or nothing."""
+        outside = {draft.task_id for draft in drafts if not is_remark(draft)} - self._scope.write
+        if outside:
+            raise ScopeTooNarrow(Scope(write=frozenset(outside)))
+        events = number_events(
+            drafts, actor=actor, agent=agent, timestamp=iso(now), last=len(self._kept.log), caller=caller
+        )
+        self._kept.append([copied(event) for event in events])
+        return tuple(events)
+
+    def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> None:
+        """Record an edit, if somebody has one after all."""
+        self.commit(drafts, actor=edit.actor, agent=None, now=now)
+
+    def beat(self, heartbeat: Heartbeat) -> None:
+        """Keep a sign of life; no event."""
+        self._kept.heartbeats[run_place(heartbeat.task_id, heartbeat.hop)] = copied(heartbeat)
+
+    def flush(self) -> None:
+        """Nothing can be lost but everything."""
+
+
+_LOOK_AGAIN = 0.02
+
+
+class MemoryStore:
+    """Records and log of one process. Safe for several threads."""
+
+    def __init__(self, clock: Clock, *, lock_timeout: float = 10.0) -> None:
+        self._clock = clock
+        self._timeout = lock_timeout
+        self._kept = MemoryState()
+        self._day, self._number = "", 0
+        self._told: sqlite3.Connection | None = None
+        self._told_to = 0
+
+    @property
+    def working_copy(self) -> WorkingCopy | None:
+        """There are no files."""
+        return None
+
+    @contextmanager
+    def unit(self, scope: Scope) -> Iterator[MemoryUnit]:
+        """Begin a unit of work; one at a time."""
+        if not self._kept.lock.acquire(timeout=self._timeout):
+            raise LockTimeout(f"waited {self._timeout:g} s for another thread", "end what holds the store")
+        try:
+            yield MemoryUnit(self._kept, scope)
+        finally:
+            self._kept.lock.release()
+
+    def reserve_id(self, now: int) -> str:
+        """A task ID that nobody else will get; the day never goes back."""
+        with self._kept.lock:
+            today = day(now)
+            if self._day < today:
+                used = (split_task_id(name) for name in self._kept.folded)
+                self._day, self._number = today, max((number for on, number in used if on == today), default=0)
+            self._number += 1
+            return task_id(self._day, self._number)
+
+    def put_back_id(self, unused: str) -> None:
+        """Let an ID that nothing was made under be given again, if it is the last one."""
+        with self._kept.lock:
+            if self._number and unused == task_id(self._day, self._number):
+                self._number -= 1
+
+    def find(self, query: Query) -> Page:
+        """Answer from the records themselves."""
+        return self.pages((query,))[0]
+
+    def pages(self, queries: Iterable[Query]) -> tuple[Page, ...]:
+        """The same for several queries at once."""
+        with self._kept.lock:
+            return tuple(map(self._page, queries))
+
+    def _page(self, query: Query) -> Page:
+        chosen = select_tasks(query, self._kept.tasks())
+        kept, end = page_of(query, chosen)
+        by_status: dict[str, int] = dict(Counter(task.status for task in (chosen if query.counted else kept)))
+        shown = (msgspec.structs.replace(task, body="", layout=None) for task in kept)
+        return Page(sum(by_status.values()), by_status, tuple(copied(task) for task in shown), end)
+
+    def rows(self, query: Query) -> Rows:
+        """The same as a list."""
+        found = self.find(query)
+        shown = (Row.of(task, task.blocked.reason if task.blocked else None) for task in found.tasks)
+        return Rows(found.by_status, tuple(shown), found.end)
+
+    def ids(self, part: str) -> tuple[str, ...]:
+        """The IDs that a short form could stand for."""
+        return tuple(matching_ids(part, self._kept.where(lambda _task: True)))
+
+    def aliases(self) -> dict[str, tuple[str, ...]]:
+        """The IDs that tasks had elsewhere."""
+        with self._kept.lock:
+            renumbered = [task for task in self._kept.tasks().values() if task.aliases]
+        found: dict[str, tuple[str, ...]] = {}
+        for task in sorted(renumbered, key=lambda task: split_task_id(task.id)):
+            for old in task.aliases:
+                found[old] = (*found.get(old, ()), task.id)
+        return found
+
+    def resources_in_use(self) -> dict[str, int]:
+        """How many running tasks occupy each resource."""
+        with self._kept.lock:
+            running = [task for task in self._kept.tasks().values() if task.status == "in-progress"]
+        return dict(Counter(task.resource for task in running if task.resource is not None))
+
+    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
+        """These tasks, without their bodies."""
+        with self._kept.lock:
+            found = [task for one in task_ids if (task := self._kept.one(one).task) is not None]
+        return tuple(copied(msgspec.structs.replace(task, body="", layout=None)) for task in found)
+
+    def child_counts(self, task_ids: Collection[str]) -> dict[str, dict[str, int]]:
+        """How many tasks below each of these are in which status."""
+        found: dict[str, dict[str, int]] = {}
+        with self._kept.lock:
+            for task in self._kept.tasks().values():
+                if task.parent_id in task_ids:
+                    counts = found.setdefault(str(task.parent_id), {})
+                    counts[task.status] = counts.get(task.status, 0) + 1
+        return found
+
+    def attention(self, query: supervision_rules.AttentionQuery) -> supervision_rules.AttentionPage:
+        """What needs a person, from the records themselves."""
+        with self._kept.lock:
+            every = [one for task in self._kept.tasks().values() for one in supervision_rules.attention_of(task)]
+        return supervision_rules.selected(query, every)
+
+    def _chronicle(self) -> sqlite3.Connection:
+        """What the log tells over time; it follows the log from the first question on."""
+        if self._told is None:
+            self._told = sqlite3.connect(":memory:", check_same_thread=False)
+            self._told.executescript(base.CHRONICLE_TABLES)
+        fresh = list(self.events(self._told_to))
+        base.add_to_chronicle(self._told, fresh)
+        self._told_to = fresh[-1].seq if fresh else self._told_to
+        return self._told
+
+    def last_seen(self) -> dict[str, str]:
+        """When each name was last seen in the log."""
+        with self._kept.lock:
+            return base.last_seen(self._chronicle())
+
+    def run_spans(self, query: SpanQuery) -> SpanPage:
+        """A page of runs, the last one first."""
+        with self._kept.lock:
+            return base.run_spans(self._chronicle(), query)
+
+    def flow_facts(self, since: str) -> FlowFacts:
+        """What moved, was finished and was run."""
+        with self._kept.lock:
+            return base.flow_facts(self._chronicle(), since)
+
+    def audited(self, query: AuditQuery) -> tuple[audit.AuditRecord, ...]:
+        """The audit records that match, from the log itself."""
+        found = (audit.audit_record(event) for event in self.events(query.after))
+        return tuple(islice((one for one in found if one is not None and query.matches(one)), query.limit))
+
+    def health(self) -> dict[str, routing.AgentHealth]:
+        """What the log says last of each agent's health."""
+        return {one.agent: one for event in self.events() if (one := routing.health_of(event)) is not None}
+
+    def audit_files(self, project: str) -> AuditFiles | None:  # noqa: ARG002 - the contract's form
+        """There are no files."""
+        return None
+
+    def locking(self) -> tuple[Task, ...]:
+        """The running tasks that hold locks on files."""
+        with self._kept.lock:
+            tasks = self._kept.tasks()
+            found = [tasks[name] for name in sorted(tasks, key=split_task_id) if tasks[name].locks]
+            return tuple(copied(msgspec.structs.replace(task, body="", layout=None)) for task in found)
+
+    def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
+        """The last signs of life."""
+        with self._kept.lock:
+            return {task_id: copied(self._kept.heartbeats.get(task_id)) for task_id in task_ids}
+
+    def attempts(self, task_id: str) -> tuple[Run, ...]:
+        """Every run, oldest first."""
+        with self._kept.lock:
+            return tuple(copied(run) for run in self._kept.one(task_id).runs)
+
+    def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:  # noqa: ARG002 - the contract's form
+        """No worker prints into memory."""
+        return b"", 0
+
+    def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
+        """Every handoff, or those of some tasks; oldest first."""
+        with self._kept.lock:
+            every = self._kept.folded.values()
+            asked = every if tasks is None else [self._kept.one(task.id) for task in tasks]
+            found = [copied(one) for folded in asked for one in folded.handoffs.values()]
+        return tuple(sorted(found, key=by_age))
+
+    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
+        """The handoffs whose IDs begin like this."""
+        found = [one for one in self.handoffs() if one.id.startswith(part)]
+        return tuple(one for one in found if one.id == part) or tuple(found)
+
+    def path_of(self, task: Task) -> str:
+        """Where the task would lie in a data directory."""
+        return f"{'archive/tasks' if task.archived else f'tasks/{task.status}'}/{task.id}.md"
+
+    def head(self) -> int:
+        """The number of the last event."""
+        return len(self._kept.log)
+
+    def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
+        """The events in order, as of the moment of asking."""
+        for event in self._kept.log[max(after, 0) :]:
+            if task_id is None or event.task_id == task_id:
+                yield copied(event)
+
+    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+        """The events of some types, as of the moment of asking."""
+        return (event for event in self.events() if event.type.startswith(types) and event.timestamp >= since)
+
+    def hashed(self, beginning: str) -> tuple[HashedEvent, ...]:  # noqa: ARG002 - what is kept here has no hashes
+        """None: nothing is chained here."""
+        return ()
+
+    def wait(self, after: int, timeout: float) -> bool:
+        """Sleep until an event comes. A clock that stands still (a fake one) is moved on, for nobody else would."""
+        deadline = self._clock.monotonic() + timeout
+        while True:
+            with self._kept.appended:
+                if self.head() > after:
+                    return True
+                before = self._clock.monotonic()
+                if before >= deadline:
+                    return False
+                self._kept.appended.wait(min(_LOOK_AGAIN, deadline - before))
+            if self._clock.monotonic() == before:
+                self._clock.sleep(deadline - before)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class FixedChart:
+    """Keeps the contract of `ports.org.OrgSource`; assign `current` to change the chart."""
+
+    def __init__(self, chart: OrgChart) -> None:
+        self.current = chart
+
+    def chart(self) -> OrgChart:
+        """The chart that was handed in."""
+        return self.current
+
+    def report(self) -> OrgReport:
+        """The same, with what it says of names that are not there."""
+        return OrgReport(path="", state="current", chart=self.current, findings=tuple(org_chart.dangling(self.current)))
+
+
+class FixedWorkflows:
+    """Keeps the contract of `ports.workflows.WorkflowSource`; change `documents` to change the templates."""
+
+    def __init__(self, *documents: dict[str, Any]) -> None:
+        self.documents = {str(document.get("name")): document for document in documents}
+
+    def names(self) -> tuple[str, ...]:
+        """The names that were handed in."""
+        return tuple(sorted(self.documents))
+
+    def report(self, name: str) -> WorkflowReport | None:
+        """Check one."""
+        document = self.documents.get(name)
+        if document is None:
+            return None
+        checked = control.validate_template(document, name)
+        return WorkflowReport(
+            name=name, path="", ok=checked.template is not None, findings=checked.findings, document=document
+        )

@@ -1,1 +1,0 @@
-"""What every store does with events and queries."""

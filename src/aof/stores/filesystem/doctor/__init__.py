@@ -1,1 +1,0 @@
-"""Checks of a data directory, one module per kind of trouble; `diagnosis` runs them all."""

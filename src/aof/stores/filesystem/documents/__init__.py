@@ -1,1 +1,0 @@
-"""The files of documents that follow the log and that people edit, too."""

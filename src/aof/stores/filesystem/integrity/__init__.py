@@ -1,1 +1,0 @@
-"""Is the log what its last writer left? Verification, tampering, another log."""

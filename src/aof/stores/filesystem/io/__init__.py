@@ -1,1 +1,0 @@
-"""Files, locks and paths: every write to the disk is made here."""

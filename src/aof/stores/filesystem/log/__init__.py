@@ -1,1 +1,0 @@
-"""The log: the commit point. Appending, flushing and reading."""

@@ -1,1 +1,0 @@
-"""Histories that several clones wrote, brought together into a merge lane."""

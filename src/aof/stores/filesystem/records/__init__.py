@@ -1,1 +1,0 @@
-"""Records that are not tasks: handoffs, hop runs, tokens, org chart, workflows."""

@@ -1,1 +1,0 @@
-"""After a crash: the journal, redo, and the checkpoint that bounds it."""

@@ -1,1 +1,0 @@
-"""The tasks' files: rendering, parsing, and what people did to them."""

@@ -1,0 +1,445 @@
+"""Who the caller is, where it may move a task, the tasks around one, and work over time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import UNSET
+
+from aof.errors import AofError, Call, InvalidInput, TaskNotFound
+from aof.kernel import commands, identity
+from aof.kernel import limits as kernel_limits
+from aof.kernel import model as kernel_model
+from aof.kernel.evolve import evolve
+from aof.kernel.model import STATUSES, is_remark, is_task_id
+from aof.org import rights
+from aof.queries import read_models
+from aof.queries.history import number_of
+from aof.runs import authentication
+from aof.store import port
+from aof.store.lists import Row
+from aof.supervision import operations
+from aof.supervision.chronicle import SpanQuery
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from aof.kernel.context import Environment, Principal
+    from aof.kernel.dispatcher import Dispatcher
+    from aof.supervision.chronicle import AgentRuns, FlowFacts, RunSpan
+    from aof.supervision.operations import Flow, Move, Moves, Neighbourhood, TaskMoment, TimelinePage, TimelineRow
+    from aof.tasks.model import Task
+
+
+class CallerService:
+    """Tells one caller about itself."""
+
+    def __init__(self, environment: Environment, principal: Principal, asked: identity.Authentication) -> None:
+        self._environment = environment
+        self._principal = principal
+        self._authentication = asked
+
+    def whoami(self) -> operations.WhoAmI:
+        """Who you are to AOF: name, where it comes from, rights, and the data directory."""
+        who, place = self._principal.identity or identity.NOBODY, self._environment.place
+        name = identity.name_of(who) or self._principal.actor
+        own = authentication.understood(who.secret) if who.secret is not None else None
+        chart, maintainers = self._environment.chart.readable(), self._environment.policy.maintainers
+        plain = own is None and not who.unproven
+        local = place is not None and not who.token
+        return operations.WhoAmI(
+            actor=name,
+            source=self._source(who, name),
+            run_id=own.run if own is not None else self._principal.run,
+            maintainer=plain and name in maintainers,
+            roles=tuple(sorted(chart.roles_of.get(name, ()))) if chart is not None else (),
+            kind=rights.kind_of(chart, name, maintainers if plain else ()) if chart is not None else None,
+            scope=who.scope if who.token else None,
+            acts_for_others=plain
+            and who.agent is None
+            and (not self._authentication.binds_callers or self._authentication.speaks_for_others(name)),
+            data_dir=place.data_dir if place is not None and local else None,
+            found_by=place.found_by if place is not None and local else None,
+            lane=place.lane() if place is not None else None,
+            version=place.version if place is not None else None,
+            python=place.python if place is not None and local else None,
+            format=place.format() if place is not None else None,
+        )
+
+    def _source(self, who: identity.Identity, name: str) -> operations.Source:
+        """What the caller's name comes from."""
+        if who.secret is not None:
+            return "run"
+        if who.token:
+            return "token"
+        if who.session is not None:
+            return "session"
+        place = self._environment.place
+        return place.actor_from if place is not None and place.actor == name else "given"
+
+
+_TEXT = "…"
+
+
+class _Offer:
+    """A change to try: its command with values, and the call that makes it."""
+
+    def __init__(
+        self,
+        operation: str,
+        command: type[commands.OnTask],
+        *,
+        given: dict[str, Any] | None = None,
+        shown: dict[str, Any] | None = None,
+        asks: tuple[str, ...] = (),
+        confirm: bool = False,
+        drags: bool = False,
+    ) -> None:
+        self.operation = operation
+        self.command = command
+        self.given = given or {}
+        self.shown = shown if shown is not None else self.given
+        self.asks = asks
+        self.confirm = confirm
+        self.drags = drags
+
+
+class MoveService:
+    """Tries what could be done with a task."""
+
+    def __init__(self, environment: Environment, dispatcher: Dispatcher) -> None:
+        self._environment = environment
+        self._dispatcher = dispatcher
+
+    def moves(self, task_id: str) -> Moves:
+        """What the caller may do with the task now."""
+        task = self._environment.lookup.get(task_id)
+        tried = [(offer, self._tried(task, offer)) for offer in _offers(task)]
+        found = [(offer, move) for offer, move in tried if move is not None]
+        return operations.Moves(
+            task_id=task.id,
+            status=task.status,
+            rev=task.rev,
+            moves=tuple(move for offer, move in found if offer.drags and move.to is not UNSET),
+            actions=tuple(move for offer, move in found),
+        )
+
+    def _tried(self, task: Task, offer: _Offer) -> Move | None:
+        try:
+            decision = self._dispatcher.rehearse(offer.command, task.id, **offer.given)
+        except AofError:
+            return None
+        own = (one for one in decision.drafts if one.task_id == task.id and one.type == "task.transitioned")
+        to = next((one.payload["to"] for one in reversed([*own])), None)
+        if not decision.drafts:
+            return None  # it would change nothing
+        return operations.Move(
+            operation=offer.operation,
+            arguments={"taskId": task.id} | offer.shown,
+            to=to if to is not None and to != task.status else UNSET,
+            asks=offer.asks,
+            confirm=offer.confirm,
+        )
+
+
+def _offers(task: Task) -> Iterator[_Offer]:
+    """Everything that is worth trying with a task in this status."""
+    yield _Offer("comment", commands.Comment, given={"text": _TEXT}, asks=("text",))
+    yield from _judgements(task)
+    for one in task.open_questions:
+        given = {"text": _TEXT, "question": one.id}
+        yield _Offer("answer", commands.AnswerQuestion, given=given, asks=("text",))
+    if task.status in ("backlog", "ready"):
+        other = "ready" if task.status == "backlog" else "backlog"
+        yield _Offer("update", commands.Update, given={"status": other}, drags=True)
+    if task.blocked is not None:
+        on = ("resume", commands.Resume) if task.blocked.kind == "paused" else ("unblock", commands.Unblock)
+        yield _Offer(*on, drags=True)
+    if task.status not in ("blocked", "done", "cancelled", "deadletter"):
+        yield _Offer("block", commands.Block, given={"reason": _TEXT}, asks=("reason",), drags=True)
+        yield _Offer("pause", commands.Pause)
+    if task.status == "in-progress":
+        yield _Offer("release", commands.Release, drags=True)
+    yield _Offer("retry", commands.RetryTask, given={"reason": _TEXT}, asks=("reason",), drags=True)
+    if task.status not in ("done", "cancelled", "deadletter"):
+        yield _Offer("cancel", commands.CancelTask, confirm=True, drags=True)
+    title = {"changes": {"title": f"{task.title[:400]} {_TEXT}"}}
+    yield _Offer("edit", commands.Edit, given=title, shown={}, asks=("title",))
+    yield _Offer(
+        "link",
+        commands.AddLink,
+        given={"kind": "evidence", "target_id": "outputs/x"},
+        shown={},
+        asks=("kind", "target"),
+    )
+    archive = ("unarchive", commands.UnarchiveTask) if task.archived else ("archive", commands.ArchiveTask)
+    yield _Offer(*archive)
+
+
+def _judgements(task: Task) -> Iterator[_Offer]:
+    """Approving and rejecting, of each hop that waits for it."""
+    hops = [hop["id"] for hop in task.workflow.get("hops", ()) if hop.get("status") == "review"] if task.gated else []
+    for at in [{"hop": hop} for hop in hops] or ([{}] if task.status == "review" else []):
+        yield _Offer("approve", commands.Approve, given=at, confirm=True)
+        given = {"blockers": (_TEXT,)} | at
+        yield _Offer("reject", commands.Reject, given=given, shown={"blockers": [_TEXT]} | at, asks=("blockers",))
+
+
+_Edge = tuple[str, str, str]
+
+
+class NeighbourhoodService:
+    """Finds the tasks connected with one."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._store = environment.store
+
+    def neighbourhood(self, task_id: str, *, limit: int = 200) -> Neighbourhood:
+        """The tasks connected with one, nearest first, and the edges between them."""
+        if problem := kernel_limits.whole("limit", limit, 1, operations.MOST_NEIGHBOURS):
+            raise problem
+        root = self._environment.lookup.get(task_id)
+        found: dict[str, tuple[Task, int]] = {root.id: (root, 0)}
+        edges: set[_Edge] = set()
+        known = {root.id}
+        border, depth = [root], 0
+        while border and len(found) < limit:
+            depth += 1
+            near = self._edges(border)
+            edges |= near
+            fresh = sorted({end for source, target, _ in near for end in (source, target)} - known)
+            known.update(fresh)
+            border = list(self._store.records(fresh[: limit - len(found)]))
+            found |= {task.id: (task, depth) for task in border}
+        if border:
+            near = self._edges(border)
+            edges |= near
+            known |= {end for source, target, _ in near for end in (source, target)}
+        shown = [edge for edge in sorted(edges) if edge[0] in found and edge[1] in found]
+        missing = known - found.keys()
+        return operations.Neighbourhood(
+            root=root.id,
+            nodes=tuple(_node(task, at) for task, at in found.values()),
+            edges=tuple(operations.GraphEdge(source=one[0], target=one[1], kind=one[2]) for one in shown),
+            left_out=len(missing),
+        )
+
+    def _edges(self, tasks: list[Task]) -> set[_Edge]:
+        """All edges of these tasks, in both directions."""
+        names = [task.id for task in tasks]
+        edges: set[_Edge] = set()
+        with self._store.unit(port.Scope()) as unit:
+            for waited, dependents in unit.dependents_of(names).items():
+                edges |= {(waited, one, "blocks") for one in dependents}
+            for name in names:
+                edges |= {(name, child, "child") for child in unit.children(name)}
+        for task in tasks:
+            edges |= {(blocker, task.id, "blocks") for blocker in task.depends_on}
+            if task.parent_id is not None:
+                edges.add((task.parent_id, task.id, "child"))
+            edges |= {(task.id, link.target_id, link.kind) for link in task.links if is_task_id(link.target_id)}
+        return edges
+
+
+def _node(task: Task, depth: int) -> operations.GraphNode:
+    row = Row.of(task, None)
+    return operations.GraphNode(
+        id=task.id,
+        title=task.title,
+        status=task.status,
+        priority=task.priority,
+        depth=depth,
+        agent=row.agent or UNSET,
+    )
+
+
+_DAY_MS = 86_400_000
+_UNCHANGING = ("rev", "updatedAt")
+_HIDDEN = ("layout", "archived")
+
+
+class ChronicleService:
+    """Answers questions about the past."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._store = environment.store
+        self._clock = environment.clock
+
+    def timeline(
+        self,
+        *,
+        task_id: str | None = None,
+        agent: str | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> TimelinePage:
+        """Runs, latest first: of one task or agent, or active in a period. Working and waiting are separate."""
+        if problem := kernel_limits.whole("limit", limit, 0, operations.MOST_ROWS):
+            raise problem
+        now = self._clock.now()
+        query = SpanQuery(
+            task_id=self._environment.lookup.resolve(task_id) if task_id is not None else None,
+            agent=agent,
+            since=self._moment("since", since),
+            before=self._moment("before", before),
+            behind=read_models.number_in("timeline", cursor) if cursor is not None else None,
+            limit=limit + 1,
+        )
+        page = self._store.run_spans(query)
+        shown = page.spans[:limit]
+        titles = {task.id: task.title for task in self._store.records({one.task_id for one in shown})}
+        more = read_models.place_in("timeline", str(shown[-1].seq)) if shown and len(page.spans) > limit else UNSET
+        rows = tuple(_span(one, titles.get(one.task_id, ""), now) for one in shown)
+        return operations.TimelinePage(total=page.total, rows=rows, now=kernel_model.iso(now), next_cursor=more)
+
+    def _moment(self, name: str, said: str | None) -> str | None:
+        if said is None:
+            return None
+        found = kernel_limits.moment(name, said, self._clock.now())
+        if isinstance(found, InvalidInput):
+            raise found
+        return kernel_model.iso(kernel_model.millis(found))
+
+    def flow(self, *, days: int = 30) -> Flow:
+        """Statuses by day, throughput, how long finished tasks took, and how the runs of each agent ended."""
+        if problem := kernel_limits.whole("days", days, 1, operations.MOST_DAYS):
+            raise problem
+        today = self._clock.now()
+        wanted = [kernel_model.day(today - back * _DAY_MS) for back in range(days - 1, -1, -1)]
+        facts = self._store.flow_facts(wanted[0])
+        rows = _days(facts, wanted)
+        done = sum(row.done for row in rows)
+        return operations.Flow(
+            days=rows,
+            done=done,
+            per_day=round(done / days, 2),
+            lead_time=_percentiles([lead for _, lead, _ in facts.leads]),
+            cycle_time=_percentiles([cycle for _, _, cycle in facts.leads]),
+            agents=tuple(_agent(one) for one in facts.agents),
+        )
+
+    def task_at(self, task_id: str, *, seq: int | str | None = None) -> TaskMoment:
+        """One task as it was after one of its events (else the last one), and what that event changed."""
+        full = self._environment.lookup.resolve(task_id)
+        last = number_of(self._store, seq) if seq is not None else None
+        events = [event for event in self._store.events(task_id=full) if not is_remark(event)]
+        place = max((number for number, event in enumerate(events) if last is None or event.seq <= last), default=None)
+        if place is None:
+            raise TaskNotFound(
+                f"there was no task {full} at event {seq}", "see its events", Call("log", {"task_id": full})
+            )
+        before: Task | None = None
+        for event in events[:place]:
+            before = evolve(before, event)
+        after = evolve(before, events[place])
+        return operations.TaskMoment(
+            task_id=full,
+            seq=events[place].seq,
+            event=msgspec.to_builtins(events[place]),
+            task=_portrait(after),
+            changed=_changed(_portrait(before) if before is not None else {}, _portrait(after)),
+            number=place + 1,
+            events=len(events),
+            first=events[0].seq,
+            last=events[-1].seq,
+            previous=events[place - 1].seq if place else UNSET,
+            next=events[place + 1].seq if place + 1 < len(events) else UNSET,
+        )
+
+
+def _span(one: RunSpan, title: str, now: int) -> TimelineRow:
+    end = kernel_model.millis(one.ended_at) if one.ended_at is not None else now
+    start = kernel_model.millis(one.started_at)
+    waited = sum(
+        max(
+            min(kernel_model.millis(wait.until) if wait.until is not None else end, end)
+            - kernel_model.millis(wait.since),
+            0,
+        )
+        for wait in one.waits
+    )
+    return operations.TimelineRow(
+        task_id=one.task_id,
+        title=title,
+        run_id=one.run_id,
+        attempt=one.attempt,
+        agent=one.agent,
+        started_at=one.started_at,
+        status=one.status,
+        working=max(end - start - waited, 0) // 1000,
+        waiting=waited // 1000,
+        waits=tuple(
+            operations.WaitSpan(since=wait.since, until=wait.until or UNSET, kind=wait.kind) for wait in one.waits
+        ),
+        hop=one.hop or UNSET,
+        ended_at=one.ended_at or UNSET,
+    )
+
+
+def _days(facts: FlowFacts, wanted: Sequence[str]) -> tuple[operations.FlowDay, ...]:
+    """The status counts at the end of each day: what had moved until then."""
+    counts: Counter[str] = Counter()
+    by_day: dict[str, list[tuple[str, str, int]]] = {}
+    for day, source, target, tasks in facts.moves:
+        if day < wanted[0]:
+            _count(counts, source, target, tasks)
+        else:
+            by_day.setdefault(day, []).append((source, target, tasks))
+    rows = []
+    for day in wanted:
+        moved = by_day.get(day, [])
+        for source, target, tasks in moved:
+            _count(counts, source, target, tasks)
+        rows.append(
+            operations.FlowDay(
+                day=day,
+                by_status={status: counts[status] for status in STATUSES if counts[status]},
+                created=sum(tasks for source, _, tasks in moved if not source),
+                done=sum(tasks for _, target, tasks in moved if target == "done"),
+            )
+        )
+    return tuple(rows)
+
+
+def _count(counts: Counter[str], source: str, target: str, tasks: int) -> None:
+    counts[target] += tasks
+    if source:
+        counts[source] -= tasks
+
+
+def _percentiles(spans: Iterable[int]) -> operations.Percentiles:
+    """By the nearest rank: each is a time that some task really took."""
+    ordered = sorted(spans)
+    if not ordered:
+        return operations.Percentiles(count=0)
+    ranks = {f"p{share}": ordered[-(-share * len(ordered) // 100) - 1] // 1000 for share in (50, 75, 90, 95)}
+    return operations.Percentiles(count=len(ordered), **ranks)
+
+
+def _agent(one: AgentRuns) -> operations.AgentFlow:
+    kinds = ("completed", "failed", "expired", "cancelled", "released", "running")
+    return operations.AgentFlow(
+        agent=one.agent, attempts=one.attempts, **{kind: one.by_status.get(kind, 0) for kind in kinds}
+    )
+
+
+def _portrait(task: Task) -> dict[str, Any]:
+    shown: dict[str, Any] = msgspec.to_builtins(task)
+    return {name: value for name, value in shown.items() if name not in _HIDDEN} | {"body": task.body}
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> tuple[operations.FieldChange, ...]:
+    names = [name for name in (*after, *(name for name in before if name not in after)) if name not in _UNCHANGING]
+    return tuple(
+        operations.FieldChange(field=name, before=before.get(name), after=after.get(name))
+        for name in names
+        if before.get(name) != after.get(name)
+    )

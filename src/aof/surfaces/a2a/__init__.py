@@ -1,0 +1,1 @@
+"""Agent2Agent: peers give us tasks, and we give tasks to peers."""

@@ -1,0 +1,216 @@
+"""Who is in the page: links and the login form, the session, what every write must prove.
+
+Forms read within bounds. Must not know any view.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+from urllib.parse import parse_qsl
+
+import anyio.to_thread
+from starlette.datastructures import FormData, Headers
+from starlette.requests import Request, cookie_parser
+from starlette.responses import Response
+
+from aof.api.call import Caller
+from aof.errors import AofError, InvalidInput, NotAllowed, Unauthenticated
+from aof.maintenance.tokens import NewSession
+from aof.surfaces.board.rendering import HEADERS, render
+from aof.surfaces.http.guard import too_many_failures
+from aof.surfaces.http.limits import Failures, Traffic, network_of
+from aof.surfaces.http.routes import bounded_body
+
+PREFIX = "/board"
+HALF = "AOF-Page"  # the header with the half that the page keeps
+_HALF = 22  # characters of it: 132 bits, and the cookie has as good as as many
+_LOCAL = ("127.0.0.1", "localhost", "[::1]")
+_LONGEST_PATH = 2_000
+
+
+class Sessions(Protocol):
+    """Where sessions begin, are known and end."""
+
+    def enter(self, key: str) -> NewSession | None:
+        """Begin one with the key of a link."""
+        ...
+
+    def login(self, text: str) -> NewSession | None:
+        """Begin one with a token."""
+        ...
+
+    def caller(self, text: str) -> Caller | None:
+        """Whose it is."""
+        ...
+
+    def leave(self, text: str) -> None:
+        """End one."""
+        ...
+
+
+class Access:
+    """The sessions of one page: half a cookie, half what the page keeps."""
+
+    def __init__(self, sessions: Sessions, instance: str) -> None:
+        self.sessions = sessions
+        self._name = f"aof_{instance}"
+
+    def caller(self, headers: Headers) -> Caller | None:
+        """Whose session it is; the cookie alone is nobody's."""
+        text = self._text(headers)
+        return self.sessions.caller(text) if text is not None else None
+
+    def _text(self, headers: Headers) -> str | None:
+        """The session; another page of this host may have set a cookie of its name: the valid one counts."""
+        kept = headers.getlist(HALF)
+        if len(kept) != 1:
+            return None
+        given = [f"{value}{kept[0]}" for value in self._cookies(headers)]
+        valid = [text for text in dict.fromkeys(given) if self.sessions.caller(text) is not None]
+        return valid[0] if len(valid) == 1 else None
+
+    def _cookies(self, headers: Headers) -> list[str]:
+        return [
+            value
+            for header in headers.getlist("cookie")
+            for part in header.split(";")
+            for name, value in cookie_parser(part).items()
+            if name == self._name
+        ]
+
+    def shell(self, headers: Headers) -> Response | None:
+        """For a browser that goes to a page, and can send no header with that: an empty page that asks for itself."""
+        if HALF in headers or "text/html" not in headers.get("accept", "") or not self._cookies(headers):
+            return None
+        return render("shell.html", title="AOF", session=self._name)
+
+    def let_in(self, request: Request, path: str, session: NewSession) -> Response:
+        """Give the browser both halves, and lead it on: after a redirect, it would keep a strict cookie back."""
+        half = session.text[-_HALF:]
+        response = render("go_on.html", path=path, title="Signed in", session=self._name, half=half)
+        response.set_cookie(
+            self._name,
+            session.text[:-_HALF],
+            max_age=session.seconds,
+            path=PREFIX,
+            secure=request.url.scheme == "https",
+            httponly=True,
+            samesite="strict",
+        )
+        return response
+
+    def leave(self, request: Request, response: Response) -> Response:
+        """End the session, and take the cookie back."""
+        if (text := self._text(request.headers)) is not None:
+            self.sessions.leave(text)
+        response.delete_cookie(self._name, path=PREFIX, httponly=True, samesite="strict")
+        return response
+
+
+def check_origin(request: Request) -> None:
+    """A form must come from a page of exactly this origin; browsers always say from where."""
+    here = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    origin = request.headers.get("origin")
+    if origin is None or origin.lower() != here.lower():
+        raise NotAllowed(f"forms from {(origin or 'nowhere')[:80]!r} are not taken", f"send it from {here}")
+    site = request.headers.get("sec-fetch-site")
+    told = request.url.scheme == "https" or (request.url.hostname or "") in (name.strip("[]") for name in _LOCAL)
+    if site != "same-origin" and (site is not None or told):
+        raise NotAllowed("the browser does not say that this form is from this page", f"send it from {here}")
+
+
+def onward(given: str | None) -> str:
+    """Where to go afterwards: only to a page of ours."""
+    path = given or f"{PREFIX}/"
+    ours = path == PREFIX or path.startswith(f"{PREFIX}/")
+    plain = path.isascii() and path.isprintable() and "\\" not in path and len(path) <= _LONGEST_PATH
+    return path if ours and plain else f"{PREFIX}/"
+
+
+def unknown_link() -> Unauthenticated:
+    """Why a link does not work."""
+    return Unauthenticated(
+        "this link does not work: it is good once, for a minute", "make another one: aof board --web"
+    )
+
+
+_LONGEST = 500  # characters of a token or a key
+_MOST_BODY = 10_000
+
+
+class Entrance:
+    """Lets people in and out; what fails is slowed down like any wrong token."""
+
+    def __init__(self, access: Access, failures: Failures, traffic: Traffic, frame: dict[str, Any]) -> None:
+        self._access = access
+        self._failures = failures
+        self._traffic = traffic
+        self._frame = frame
+
+    async def form(self, request: Request) -> Response:
+        """The form for somebody with a token in hand."""
+        return self._form(request.query_params.get("next"))
+
+    async def login(self, request: Request) -> Response:
+        """A session for a valid token."""
+        check_origin(request)
+        form = await read_form(request, _MOST_BODY)
+        text = _one(form, "token").strip()[:_LONGEST]
+        session = await anyio.to_thread.run_sync(self._access.sessions.login, text) if text else None
+        if session is not None:
+            return self._access.let_in(request, onward(_one(form, "next")), session)
+        wrong = Unauthenticated("this token is not valid", "make one: aof admin token create NAME --scope lead")
+        return self._form(_one(form, "next"), await self._slowed(request, wrong))
+
+    async def enter(self, request: Request) -> Response:
+        """A session for a link. A page of somebody else must not sign anybody in: then the person is asked first."""
+        if request.method == "POST":
+            check_origin(request)
+            key = _one(await read_form(request, _MOST_BODY), "key")
+        else:
+            key = request.query_params.get("key", "")
+            if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+                return self._asked(key[:_LONGEST])
+        session = await anyio.to_thread.run_sync(self._access.sessions.enter, key[:_LONGEST])
+        if session is None:
+            return self._form(None, await self._slowed(request, unknown_link()))
+        return self._access.let_in(request, f"{PREFIX}/", session)
+
+    async def leave(self, request: Request) -> Response:
+        """End the session."""
+        check_origin(request)
+        return self._access.leave(request, Response("", headers=HEADERS | {"HX-Redirect": f"{PREFIX}/login"}))
+
+    async def _slowed(self, request: Request, error: AofError) -> AofError:
+        address = network_of(request.client.host if request.client else None)
+        self._traffic.note("failed_authentication", address)
+        return error if await self._failures.slowed(address) else too_many_failures()
+
+    def _form(self, after: str | None, error: AofError | None = None) -> Response:
+        problem = {"message": error.message, "hint": error.hint} if error is not None else None
+        status = 200 if error is None else 429 if error.code == "too_many_requests" else 401
+        return render("login.html", status, **self._frame, title="Sign in", onward=onward(after), problem=problem)
+
+    def _asked(self, key: str) -> Response:
+        return render("enter.html", **self._frame, title="Open the board", key=key)
+
+
+def _one(form: FormData, name: str) -> str:
+    value = form.get(name)
+    return value if isinstance(value, str) else ""
+
+
+_MOST_FIELDS = 2_000
+_KIND = "application/x-www-form-urlencoded"
+
+
+async def read_form(request: Request, most: int) -> FormData:
+    """The fields, in order; only forms as browsers send them by themselves, and as our own scripts do."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _KIND:
+        raise InvalidInput("this is not a form of the page", "send it from the page")
+    body = await bounded_body(request, most)
+    try:
+        pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise InvalidInput("the form cannot be read", "reload the page and send it again") from None
+    return FormData([(name, value.replace("\r\n", "\n")) for name, value in pairs])

@@ -1,0 +1,228 @@
+"""What a page is made of: templates, Markdown by others as safe HTML, and the files that the page loads.
+
+Must not know any view.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import sha256
+from html import escape as html_escape
+from importlib.resources import files
+from typing import Any, Final
+
+import msgspec
+from jinja2 import Environment, PackageLoader
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from aof.errors import NotFound
+from aof.kernel.model import iso, millis
+
+CSP: Final = (
+    "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# A referrer of the same origin is needed: without one, browsers send forms with the Origin "null".
+HEADERS: Final = {
+    "Content-Security-Policy": CSP,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "Cache-Control": "no-store",
+}
+_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
+_NOISE: Final = frozenset({"digest", "schemaVersion", "secretDigest"})  # of no use to a person
+_ID: Final = re.compile(r"\bTASK-\d{4}-(\d\d-\d\d-\d+)\b")
+_RENDERING_LONGEST: Final = 240  # characters of a summary
+_WORDS: Final = {"in-progress": "in progress", "deadletter": "given up"}  # where a status is no word of its own
+_STEPS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+@cache
+def environment() -> Environment:
+    """The templates."""
+    made = Environment(
+        loader=PackageLoader("aof.surfaces.board"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "markdown": markdown,
+        "span": span,
+        "moment": moment,
+        "short": short,
+        "data": data,
+        "summary": summary,
+        "linked": linked,
+        "words": words,
+    }
+    return made
+
+
+def render(template: str, status: int = 200, headers: dict[str, str] | None = None, **context: Any) -> Response:
+    """A template as an answer."""
+    text = environment().get_template(template).render(context)
+    return HTMLResponse(text, status_code=status, headers=HEADERS | (headers or {}))
+
+
+def span(milliseconds: float) -> str:
+    """A length of time in its largest unit: 5 min, 3 h, 2 d."""
+    seconds = abs(int(milliseconds)) // 1000
+    for size, unit in _STEPS:
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return "0 s"
+
+
+def moment(said: str | None, now: int) -> Markup:
+    """A moment as how long ago it was, with the exact one beside; the page keeps it up to date."""
+    if not said:
+        return Markup("")
+    try:
+        at = millis(said)
+    except ValueError:
+        return Markup("<span>{}</span>").format(said)
+    ago = f"{span(now - at)} ago" if at <= now else f"in {span(at - now)}"
+    shown = datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(iso(at), shown, ago)
+
+
+def short(task_id: str) -> str:
+    """The end of an ID, which tells the tasks of some weeks apart."""
+    return task_id[len("TASK-2026-") :] if task_id.startswith("TASK-") else task_id
+
+
+def words(status: str) -> str:
+    """A status as people say it."""
+    return _WORDS.get(status, status.replace("_", " "))
+
+
+def linked(text: str) -> Markup:
+    """A text in which every task's ID is a short link to that task."""
+    link = r'<a href="/board/tasks/\g<0>">\g<1></a>'
+    return Markup(_ID.sub(link, str(escape(text))))  # noqa: S704 - escaped, and an ID has nothing but digits and letters
+
+
+def summary(value: Any) -> str:
+    """A small object as one line: what it says, without its punctuation, cut where it gets long."""
+    if isinstance(value, dict):
+        text = " · ".join(
+            f"{name} {_plain(one)}" for name, one in value.items() if one not in _NOTHING and name not in _NOISE
+        )
+    else:
+        text = _plain(value)
+    return text if len(text) <= _RENDERING_LONGEST else f"{text[:_RENDERING_LONGEST]}…"
+
+
+def _plain(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text[: _RENDERING_LONGEST * 2].split())
+
+
+def data(value: Any) -> Markup:
+    """Data for a script element of the type application/json: nothing in it can end the element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    for mark in "<>&\u2028\u2029":
+        text = text.replace(mark, f"\\u{ord(mark):04x}")
+    return Markup(text)  # noqa: S704 - escaped above
+
+
+_MARKUP_LONGEST = 200_000  # characters that are rendered; a longer text is shown as it is
+
+
+@cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 20}).enable(["table", "strikethrough"])
+    parser.disable(["image"])  # a picture from elsewhere would tell somebody who reads this, and when
+    parser.add_render_rule("link_open", _link)
+    parser.add_render_rule("heading_open", _heading)
+    parser.add_render_rule("heading_close", _heading)
+    return parser
+
+
+def markdown(text: str) -> Markup:
+    """The text as safe HTML."""
+    if len(text) > _MARKUP_LONGEST:
+        return Markup(f"<pre>{html_escape(text)}</pre>")  # noqa: S704 - escaped here
+    return Markup(_parser().render(text))  # noqa: S704 - made by a parser that lets no HTML of the text through
+
+
+def _link(self: Any, tokens: Sequence[Token], index: int, options: Any, _env: Any) -> str:
+    """A link that tells the other side nothing about this page."""
+    tokens[index].attrSet("rel", "noopener noreferrer nofollow ugc")
+    return str(self.renderToken(tokens, index, options, _env))
+
+
+def _heading(self: Any, tokens: Sequence[Token], index: int, options: Any, _env: Any) -> str:
+    """Headings of a text stand below those of the page: the text's first level is the page's fourth."""
+    level = min(int(tokens[index].tag[1]) + 3, 6)
+    tokens[index].tag = f"h{level}"
+    return str(self.renderToken(tokens, index, options, _env))
+
+
+_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+    "json": "application/json",
+}
+_FOLDERS = ("", "vendor/")
+_HEADERS = {
+    "Cache-Control": "no-cache",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; connect-src 'self'; frame-ancestors 'none'",
+}
+
+
+class Asset(msgspec.Struct, frozen=True):
+    """One file as it is sent."""
+
+    data: bytes
+    packed: bytes
+    tag: str
+    kind: str
+
+
+@cache
+def assets() -> dict[str, Asset]:
+    """Every file by its name below `static`."""
+    return {
+        f"{folder}{one.name}": _asset(one.name, one.read_bytes())
+        for folder in _FOLDERS
+        for one in files(__package__).joinpath("static", folder).iterdir()
+        if one.is_file()
+    }
+
+
+def _asset(name: str, data: bytes) -> Asset:
+    kind = _TYPES.get(name.rpartition(".")[2], "application/octet-stream")
+    return Asset(data, gzip.compress(data, 9, mtime=0), f'"{sha256(data).hexdigest()[:20]}"', kind)
+
+
+async def asset(request: Request) -> Response:
+    """The endpoint; a name that is none of ours reaches no file at all."""
+    found = assets().get(request.path_params["name"])
+    if found is None:
+        raise NotFound("the page has no such file", "reload the page")
+    headers = _HEADERS | {"ETag": found.tag, "Vary": "Accept-Encoding"}
+    if request.headers.get("if-none-match") == found.tag:
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(found.packed, media_type=found.kind, headers=headers | {"Content-Encoding": "gzip"})
+    return Response(found.data, media_type=found.kind, headers=headers)

@@ -1,0 +1,273 @@
+"""The writes of the page: a dialog asks, a form is sent, the operation decides, and a refusal keeps what was typed.
+
+Must not know any single action.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from aof.api.catalogue import BY_NAME as OPERATIONS
+from aof.errors import AofError, InvalidInput, NotAllowed, NotFound, Refused, RevisionConflict
+from aof.surfaces.board.access import PREFIX, check_origin, read_form
+from aof.surfaces.board.actions import BY_NAME, CREATE, Field, PageAction, Shown, Values, last_entries, moves, offered
+from aof.surfaces.board.rendering import HEADERS, render
+from aof.surfaces.board.view import Asker
+from aof.surfaces.http.guard import CALLER
+from aof.surfaces.http.responses import STATUS_BY_CODE, STATUS_BY_KIND
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+MAX_BODY = 1_000_000
+_BULK = ("retry", "cancel")
+_JUDGED = ("approve", "reject")  # their dialogs say what was reported
+_MOST_AT_ONCE = 500
+_SINGLE = "action.html"
+_LONGEST = 1_000_000
+_DIGITS = 17  # of a revision
+
+
+def routes(inside: Callable[[Endpoint], Endpoint], framed: Callable[..., dict[str, Any]]) -> list[Route]:
+    """The routes of all writes."""
+    writes = Writes(framed)
+    place = f"{PREFIX}/tasks/{{task_id}}"
+    return [
+        Route(f"{PREFIX}/create", inside(writes.create), methods=["GET", "POST"]),
+        Route(f"{PREFIX}/bulk/{{command}}", inside(writes.bulk), methods=["GET", "POST"]),
+        Route(f"{place}/do/{{action}}", inside(writes.act), methods=["GET", "POST"]),
+        Route(f"{place}/moves", inside(writes.moves)),
+        Route(f"{place}/move", inside(writes.menu)),
+    ]
+
+
+class Writes:
+    """Answers dialogs and forms."""
+
+    def __init__(self, framed: Callable[..., dict[str, Any]]) -> None:
+        self._framed = framed
+
+    async def act(self, request: Request) -> Response:
+        """One action on one task."""
+        action = BY_NAME.get(request.path_params["action"])
+        if action is None or action.operation not in OPERATIONS:
+            raise NotFound(f"there is no action {request.path_params['action'][:40]!r}", "open the task on the board")
+        return await self._answered(request, action, request.path_params["task_id"])
+
+    async def create(self, request: Request) -> Response:
+        """A new task."""
+        return await self._answered(request, CREATE, None)
+
+    async def _answered(self, request: Request, action: PageAction, task_id: str | None) -> Response:
+        form = await self._form(request)
+        ask = _ask(request)
+
+        def answered() -> Response:
+            task: Shown = ask("show", task_id=task_id) if task_id is not None else {}
+            if form is None:
+                if task and action.name not in offered(task, ask):
+                    raise _impossible(action, task, ask)
+                return self._dialog(request, action, task, _initial(action, task, request))
+            values = {field.name: str(form.get(field.name, "")) for field in action.fields}
+            was = {field.name: str(form.get(f"was.{field.name}", field.value(task))) for field in action.fields}
+            try:
+                offer = offered(task, ask).get(action.name) if task else None
+                more = offer.arguments if offer is not None else {"status": action.status} if action.status else {}
+                result = ask(action.operation, **more, **_arguments(action, task, values, was, form))
+            except AofError as error:
+                return self._dialog(request, action, task, values, error=error, was=was)
+            done = str(result.get("taskId", task.get("id")))
+            return _done(done, f"{done}: {action.said}", _warning(result))
+
+        return await anyio.to_thread.run_sync(answered)
+
+    async def _form(self, request: Request) -> FormData | None:
+        if request.method != "POST":
+            return None
+        check_origin(request)
+        return await read_form(request, MAX_BODY)
+
+    def _dialog(
+        self,
+        request: Request,
+        action: PageAction,
+        task: Shown,
+        values: Values,
+        *,
+        error: AofError | None = None,
+        was: Values | None = None,
+    ) -> Response:
+        """The form; after a refusal with what was typed, and beside it what the task says now.
+
+        A field that was not touched follows the task, so that nobody takes back what somebody else has changed.
+        """
+        beside = isinstance(error, RevisionConflict)
+        changed = _changed(error.details) if error is not None and beside else []
+        fields = [
+            _shown(field, task, values.get(field.name, ""), (was or {}).get(field.name) if beside else None)
+            for field in action.fields
+            if field.choices is None or field.choices(task)
+        ]
+        status = 200 if error is None else STATUS_BY_CODE.get(error.code, STATUS_BY_KIND[error.kind])
+        problem = {"code": error.code, "message": error.message, "hint": error.hint} if error is not None else None
+        where = f"{PREFIX}/tasks/{task['id']}/do/{action.name}" if task else f"{PREFIX}/create"
+        frame = self._framed(request, title=action.label if not task else f"{action.label} {task['id']}")
+        own: dict[str, Any] = {
+            "action": action,
+            "task": task,
+            "fields": fields,
+            "problem": problem,
+            "changed": changed,
+            "where": where,
+            "chosen": any(one["value"] != one["was"] for one in fields[2:]),
+            "judged": action.name in _JUDGED,
+            "said": last_entries(task) if task else "",
+        }
+        return render(_SINGLE, status, **frame, **own, key=secrets.token_hex(8), conflict=beside)
+
+    async def moves(self, request: Request) -> Response:
+        """Where a task may be dragged to, for the revision that this is about."""
+        ask = _ask(request)
+
+        def found() -> Response:
+            told = ask("moves", task_id=request.path_params["task_id"])
+            to = {
+                status: {"action": action.name, "direct": action.is_direct, "label": action.label}
+                for status, action in moves(told, ask).items()
+            }
+            return JSONResponse({"id": told["taskId"], "rev": told["rev"], "moves": to}, headers=HEADERS)
+
+        return await anyio.to_thread.run_sync(found)
+
+    async def menu(self, request: Request) -> Response:
+        """The same as a menu, for those who do not drag."""
+        ask = _ask(request)
+
+        def shown() -> Response:
+            task = ask("show", task_id=request.path_params["task_id"])
+            frame = self._framed(request, title=f"Move {task['id']}")
+            return render("move.html", **frame, task=task, moves=moves(ask("moves", task_id=task["id"]), ask))
+
+        return await anyio.to_thread.run_sync(shown)
+
+    async def bulk(self, request: Request) -> Response:
+        """Many tasks at once: first what would become of them, then that, for exactly the revisions that were shown."""
+        command = request.path_params["command"]
+        if command not in _BULK:
+            raise NotFound(f"there is no bulk action {command[:40]!r}", f"use one of: {', '.join(_BULK)}")
+        form, ask = await self._form(request), _ask(request)
+        chosen = form.getlist("id") if form is not None else request.query_params.getlist("id")
+        ids = [str(one) for one in chosen][:_MOST_AT_ONCE]
+        reason = str(form.get("reason", "")) if form is not None else ""
+
+        def answered() -> Response:
+            frame = self._framed(request, title=f"{command.capitalize()} {len(ids)} tasks")
+            given = {"command": command, "task_ids": ids, "reason": reason or "from the board"}
+            own = {"command": command, "reason": reason, "key": secrets.token_hex(8)}
+            if form is None:
+                planned = ask("bulk", **given, dry_run=True)
+                return render("bulk.html", **frame, **own, report=planned, problem=None)
+            try:
+                report = ask("bulk", **given, expect_revs=_revisions(form, ids), key=str(form.get("key", "")) or None)
+            except AofError as error:
+                status = STATUS_BY_CODE.get(error.code, STATUS_BY_KIND[error.kind])
+                problem = {"code": error.code, "message": error.message, "hint": error.hint}
+                return render("bulk.html", status, **frame, **own, report=None, problem=problem)
+            if report["refused"]:
+                return render("bulk.html", 422, **frame, **own, report=report, problem=None)
+            return _done(None, f"{report['changed']} tasks: {command}", None)
+
+        return await anyio.to_thread.run_sync(answered)
+
+
+def _ask(request: Request) -> Asker:
+    return Asker(request.app.state.follower.fabric, request.scope[CALLER])
+
+
+def _shown(field: Field, task: Shown, value: str, was: str | None) -> dict[str, Any]:
+    """A field as it is drawn; `was` is what it began with, where the task has changed since."""
+    now = field.value(task)
+    typed = value if was is None or value != was else now
+    return {
+        "of": field,
+        "value": typed,
+        "was": now,
+        "choices": field.choices(task) if field.choices is not None else (),
+        "suggested": field.suggested(task),
+        "now": now if was is not None and now not in (typed, was) else None,
+    }
+
+
+def _initial(action: PageAction, task: Shown, request: Request) -> Values:
+    """What the fields begin with; the link that led here may have chosen something."""
+    chosen = request.query_params
+    return {field.name: chosen.get(field.name, field.value(task))[:_LONGEST] for field in action.fields}
+
+
+def _revisions(form: FormData, ids: list[str]) -> dict[str, int]:
+    """The revisions that were shown, as `rev=ID=N`; each task has one."""
+    pairs = (str(one).rpartition("=")[::2] for one in form.getlist("rev"))
+    found = {name: int(rev) for name, rev in pairs if _is_revision(rev)}
+    if set(ids) - set(found):
+        raise InvalidInput("this form does not say for which versions it is", "choose the tasks on the board again")
+    return found
+
+
+def _is_revision(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS
+
+
+def _impossible(action: PageAction, task: Shown, ask: Asker) -> Refused:
+    """Why no form is shown: it would only be refused."""
+    if not ask.may(action.operation):
+        return NotAllowed(f"your token does not allow you to {action.operation}", "sign in with one that does")
+    message = f"{action.label} is not possible while {task['id']} is {task['status']}"
+    return Refused(message, "open the task to see what can be done with it")
+
+
+def _arguments(action: PageAction, task: Shown, values: Values, was: Values, form: FormData) -> dict[str, Any]:
+    touched = {name: value for name, value in values.items() if value != was[name]}
+    given = action.arguments(values if action.shapes is None else touched)
+    if task:
+        given["task_id"] = task["id"]
+    known = {field.name for field in msgspec.structs.fields(OPERATIONS[action.operation].parameters)}
+    rev, key = str(form.get("rev", "")), str(form.get("key", ""))
+    if action.checks and "expect_rev" in known:
+        if not _is_revision(rev):
+            raise InvalidInput("this form does not say for which version it is", "reload the page and send it again")
+        given["expect_rev"] = int(rev)
+    if key and "key" in known:
+        given["key"] = f"page-{key[:40]}"
+    return given
+
+
+def _changed(details: dict[str, Any]) -> list[dict[str, str]]:
+    """What differs between the version that was seen and the one that there is."""
+    seen, now = details.get("expected", {}), details.get("current", {})
+    skipped = {"rev", "updatedAt", "lastTransitionAt", "body"}
+    names = [name for name in now if name not in skipped and seen.get(name) != now.get(name)]
+    return [{"name": name, "was": _said(seen.get(name)), "is": _said(now.get(name))} for name in names]
+
+
+def _said(value: Any) -> str:
+    return "nothing" if value in (None, "", [], {}) else value if isinstance(value, str) else json.dumps(value)
+
+
+def _warning(result: dict[str, Any]) -> str | None:
+    warned = result.get("warning")
+    return f"{warned['message']}: {warned['hint']}" if isinstance(warned, dict) else None
+
+
+def _done(task_id: str | None, text: str, warning: str | None) -> Response:
+    """Done: the page is told so."""
+    told = {"aof:done": {"text": text, "task": task_id, "warning": warning}}
+    headers = {"HX-Trigger": json.dumps(told), "HX-Reswap": "none"}
+    return Response("", headers=HEADERS | headers, media_type="text/html")

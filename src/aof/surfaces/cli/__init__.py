@@ -1,0 +1,1 @@
+"""The command line: made for people by hand, stable for scripts."""

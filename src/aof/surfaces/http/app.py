@@ -1,0 +1,239 @@
+"""The HTTP application: guard, routes, stream and what others mount; and what it does beside answering.
+
+Must not know how it is served.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Any, Protocol
+
+import anyio
+import anyio.to_thread
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from aof.api.async_bridge import Follower
+from aof.api.call import Caller
+from aof.api.fabric import Fabric
+from aof.errors import AofError, InvalidInput, NotFound
+from aof.kernel.faults import record
+from aof.surfaces.http.guard import Authenticate, ConnectionScreen, Guard, Limits
+from aof.surfaces.http.limits import Failures, Grants, Traffic, TrafficReport, ValidTokens
+from aof.surfaces.http.openapi import document
+from aof.surfaces.http.responses import PREFIX, answer, failure, fault
+from aof.surfaces.http.routes import event_stream, operation_routes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.surfaces.board.app import Board
+
+_OPEN = ("/health", "/openapi.json")
+_EVENTS = f"{PREFIX}/events"
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Mounted(Protocol):
+    """Another ASGI endpoint that works on the same fabric."""
+
+    def running(self, follower: Follower) -> Any:
+        """The context in which it works."""
+        ...
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer one request."""
+        ...
+
+    async def end_sessions(self, is_gone: Callable[[Caller], bool]) -> None:
+        """End the sessions of callers that may no longer call."""
+        ...
+
+    def described(self) -> dict[str, Any]:
+        """What the OpenAPI document says of it: routes by path."""
+        ...
+
+
+Tell = Callable[[str, str], None]
+
+
+def log_it(action: str, text: str) -> None:
+    """For a server without a service that reports events."""
+    _log.warning("%s: %s", action, text)
+
+
+class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How the application behaves. `hosts` are the names that it may be called by.
+
+    A body must be there after `body_seconds`. `valid_tokens` are looked at every `look_again` seconds, so that whatever
+    goes on ends soon after its token; `tell` gets a line per minute about what was turned away. `open_paths` are those
+    of mounted endpoints that need no token.
+    """
+
+    authenticate: Authenticate
+    hosts: tuple[str, ...] = LOOPBACK
+    max_body: int = 11_000_000
+    body_seconds: float = 60.0
+    look_again: float = 0.25
+    requests_per_second: float = 200.0
+    streams_per_token: int = 32
+    failures_per_minute: float = 60.0
+    valid_tokens: ValidTokens | None = None
+    tell: Tell = log_it
+    version: str = ""
+    open_paths: tuple[str, ...] = ()
+
+
+def make_app(
+    fabric_factory: Callable[[], Fabric],
+    settings: HttpSettings,
+    mounts: dict[str, Mounted] | None = None,
+    traffic: Traffic | None = None,
+    board: Board | None = None,
+) -> Starlette:
+    """The application on one data directory; `traffic` is what its server counts with, `board` the page for people.
+
+    Its server may ask `state.refuse` about the first bytes of each connection.
+    """
+    mounted = mounts or {}
+    endpoints = tuple(dict.fromkeys(mounted.values()))  # one may be reached by several paths
+    open_paths = (*_OPEN, *settings.open_paths)
+    described = document(settings.version, [endpoint.described() for endpoint in endpoints])
+    counted = traffic or Traffic()
+    grants = Grants(
+        counted,
+        requests_per_second=settings.requests_per_second,
+        streams=settings.streams_per_token,
+        valid=settings.valid_tokens,
+    )
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        fabric = await anyio.to_thread.run_sync(fabric_factory)
+        async with AsyncExitStack() as stack:
+            stack.callback(fabric.close)
+            app.state.follower = Follower(fabric)
+            await stack.enter_async_context(app.state.follower.running())
+            for endpoint in endpoints:
+                await stack.enter_async_context(endpoint.running(app.state.follower))
+            background = await stack.enter_async_context(anyio.create_task_group())
+            stack.callback(background.cancel_scope.cancel)
+            enders = tuple(endpoint.end_sessions for endpoint in endpoints)
+            background.start_soon(
+                partial(watch, enders=enders, tell=settings.tell, pause=settings.look_again), fabric, counted, grants
+            )
+            yield
+
+    async def health(_request: Request) -> Response:
+        return answer({"status": "ok", "version": settings.version})
+
+    async def openapi(_request: Request) -> Response:
+        return answer(described)
+
+    async def metrics(_request: Request) -> Response:
+        return Response(counted.prometheus(), media_type="text/plain; version=0.0.4")
+
+    failures = Failures(settings.failures_per_minute)
+    routes = [  # looked through in this order, so what is called most stands first
+        *(Route(path, endpoint) for path, endpoint in mounted.items()),
+        Route("/health", health),
+        Route("/openapi.json", openapi),
+        Route("/metrics", metrics),
+        Route(_EVENTS, event_stream(lambda request: request.app.state.follower)),
+        *(board.routes(failures, counted) if board is not None else ()),
+        *operation_routes(lambda request: request.app.state.follower, settings.max_body),
+    ]
+    limits = Limits(
+        hosts=settings.hosts,
+        open_paths=open_paths,
+        max_body=settings.max_body,
+        body_seconds=settings.body_seconds,
+    )
+    guard = Middleware(
+        Guard,
+        authenticate=settings.authenticate,
+        limits=limits,
+        grants=grants,
+        failures=failures,
+        traffic=counted,
+        pages=board,
+    )
+    app = Starlette(
+        routes=routes,
+        middleware=[guard],
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _no_route, Exception: _fault},
+    )
+    is_page = board.covers if board is not None else lambda _path: False
+    app.state.board = board
+    app.state.refuse = ConnectionScreen(settings.authenticate, failures, counted, open_paths, is_page).refusal
+    return app
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    """What no route has foreseen; the server goes on."""
+    reference = record(request.url.path[:80], error)
+    board: Board | None = request.app.state.board
+    if board is not None and board.covers(request.url.path):
+        return board.fault(request, reference)
+    return fault(reference)
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    """What the router itself turns away."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    board: Board | None = request.app.state.board
+    if board is not None and board.covers(request.url.path):
+        return board.no_route(request, status)
+    if status == 405:  # noqa: PLR2004 - the status has no name here that says more
+        refused = failure(InvalidInput(f"{request.url.path} does not take {request.method}", "see /openapi.json"))
+        refused.status_code = status
+        refused.headers.update(getattr(error, "headers", None) or {})
+        return refused
+    return failure(NotFound(f"there is nothing at {request.url.path[:80]}", "see /openapi.json"))
+
+
+EndSessions = Callable[[Callable[[Caller], bool]], Awaitable[None]]
+_TROUBLE = 5.0  # seconds of silence after a fault of ours
+_log = logging.getLogger(__name__)
+
+
+async def watch(
+    fabric: Fabric, traffic: Traffic, grants: Grants, *, enders: tuple[EndSessions, ...], tell: Tell, pause: float
+) -> None:
+    """Look again and again until cancelled; what fails once is tried again."""
+    trouble = ""
+    while True:
+        await anyio.sleep(pause)
+        try:
+            grants.end_revoked()
+            trouble = ""
+            for end_sessions in enders:
+                await end_sessions(grants.is_gone)
+            for report in traffic.due(anyio.current_time()):
+                tell(report.action, report.text)
+                if report.action == "auth":
+                    await _record(fabric, report)
+        except AofError as error:  # tokens.json cannot be used: every request is told so, and the log once
+            if error.message != trouble:
+                trouble = error.message
+                tell("tokens", f"{error.message}; {error.hint}")
+        except Exception:  # noqa: BLE001 - what fails here must end neither this loop nor the server around it
+            _log.exception("looking after the server failed")
+            await anyio.sleep(_TROUBLE)
+
+
+async def _record(fabric: Fabric, report: TrafficReport) -> None:
+    """One event per minute at most, however many there were."""
+    payload = {"count": report.total, "addresses": report.addresses}
+    try:
+        await anyio.to_thread.run_sync(fabric.remark, "http.authentication.failed", payload)
+    except AofError as error:
+        _log.warning("failed authentications are not in the log: %s", error.message)

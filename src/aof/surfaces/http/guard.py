@@ -1,0 +1,302 @@
+"""Admission to the server: the names it is called by, Host and Origin headers, the size of the request, the token.
+
+Wrong tokens are refused before a request is parsed where too many of them come from one address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+import anyio
+import msgspec
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from aof.api.call import Caller
+from aof.errors import AofError, InvalidInput, NotAllowed, PayloadTooLarge, TooManyRequests, Unauthenticated
+from aof.surfaces.http.limits import Failures, Grants, Traffic, network_of
+from aof.surfaces.http.responses import failure
+
+TYPE_CHECKING = False
+
+
+CALLER = "aof.caller"
+RUN_SECRET = "AOF-Run-Secret"  # noqa: S105 - the name of the header
+_KEEP = "AOF-Keep"
+Authenticate = Callable[[str | None], Caller | None]
+_STREAM = b"text/event-stream"
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller may do. `open_paths` need no token."""
+
+    hosts: tuple[str, ...]
+    open_paths: tuple[str, ...]
+    max_body: int
+    body_seconds: float
+
+
+class Pages(Protocol):
+    """Pages for people: callers have a cookie instead of a token, and get errors as HTML."""
+
+    max_body: int
+
+    def covers(self, path: str) -> bool:
+        """Whether a path is one of theirs."""
+        ...
+
+    def caller(self, headers: Headers) -> Caller | None:
+        """The owner of the cookie. Without one, the pages themselves show how to sign in."""
+        ...
+
+    def refusal(self, scope: Scope, error: AofError) -> Response:
+        """What a person is told."""
+        ...
+
+
+class Guard:
+    """Stands before the application."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        authenticate: Authenticate,
+        limits: Limits,
+        *,
+        grants: Grants,
+        failures: Failures,
+        traffic: Traffic,
+        pages: Pages | None = None,
+    ) -> None:
+        self._app = app
+        self._pages = pages
+        self._authenticate = authenticate
+        self._limits = limits
+        self._grants = grants
+        self._failures = failures
+        self._traffic = traffic
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer why not."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        address = network_of(scope["client"][0] if scope.get("client") else None)
+        pages = self._pages if self._pages is not None and self._pages.covers(scope["path"]) else None
+        try:
+            check_names(scope, headers, self._limits.hosts)
+            most = self._limits.max_body if pages is None else pages.max_body
+            size = headers.get("content-length", "0")
+            if size.isdigit() and (len(size) > len(str(most)) or int(size) > most):
+                raise PayloadTooLarge(f"the body has {size[:20]} bytes, the limit is {most}", "send less at once")
+            if scope["path"] in self._limits.open_paths:
+                await self._app({**scope, CALLER: None}, receive, send)
+                return
+            caller = self._caller(headers) if pages is None else pages.caller(headers)
+            if caller is None and pages is not None:
+                await self._app({**scope, CALLER: None}, receive, send)
+                return
+            if caller is None:
+                raise await self._unknown(address)
+            self._grants.count(caller, address)
+        except AofError as error:
+            await self._refusal(scope, error)(scope, receive, send)
+            return
+        await self._serve({**scope, CALLER: caller}, receive, send, caller, address)
+
+    def _refusal(self, scope: Scope, error: AofError) -> Response:
+        pages = self._pages
+        return pages.refusal(scope, error) if pages is not None and pages.covers(scope["path"]) else failure(error)
+
+    async def _unknown(self, address: str) -> AofError:
+        """What to tell somebody without a valid token, in the time that the address has earned."""
+        self._traffic.note("failed_authentication", address)
+        if not await self._failures.slowed(address):
+            return too_many_failures()
+        return Unauthenticated(
+            "this server needs a token that it knows",
+            "send one as 'Authorization: Bearer TOKEN'; make it with 'aof admin token create NAME'",
+        )
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send, caller: Caller, address: str) -> None:
+        """One request: its body must come in time, and it goes on for no longer than its token is valid."""
+        answer = _Answer(send, lambda: self._grants.open_stream(caller, address))
+        problem: AofError | None = None
+        with anyio.CancelScope() as cancelled, self._grants.request(caller, cancelled):
+            answer.cancel = cancelled.cancel
+            try:
+                await self._app(scope, self._in_time(receive), answer.send)
+            except AofError as error:
+                if answer.begun:
+                    raise
+                problem = error
+            finally:
+                answer.end_stream()
+        if cancelled.cancelled_caught:
+            problem = answer.refusal or Unauthenticated("the token is no longer valid", "use another token")
+        if problem is not None and not answer.begun:
+            await self._refusal(scope, problem)(scope, receive, send)
+        elif cancelled.cancelled_caught and answer.unfinished:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    def _in_time(self, receive: Receive) -> Receive:
+        """Whoever sends a body slowly keeps a connection to himself."""
+        deadline = anyio.current_time() + self._limits.body_seconds
+        whole = False
+
+        async def in_time() -> Message:
+            nonlocal whole
+            if whole:
+                return await receive()
+            with anyio.move_on_at(deadline):
+                message = await receive()
+                whole = not message.get("more_body", False)
+                return message
+            raise InvalidInput(f"the body was not there after {self._limits.body_seconds:g} s", "send it at once")
+
+        return in_time
+
+    def _caller(self, headers: Headers) -> Caller | None:
+        """Who the token is of. Of two nobody can say which is meant, and a proxy may have looked at the other one."""
+        if any(len(headers.getlist(name)) > 1 for name in ("authorization", RUN_SECRET)):
+            return None
+        caller = self._authenticate(bearer(headers.get("authorization", "")))
+        if caller is None:
+            return None
+        keeps = headers.get(_KEEP, "").strip().lower() == "true"
+        return msgspec.structs.replace(caller, secret=headers.get(RUN_SECRET) or None, keeps=keeps)
+
+
+class _Answer:
+    """How far the answer to one request has come. A stream is recognised by what it says that it is."""
+
+    def __init__(self, send: Send, open_stream: Callable[[], Callable[[], None] | AofError]) -> None:
+        self._send = send
+        self._open_stream = open_stream
+        self._close: Callable[[], None] | None = None
+        self.begun = self.unfinished = False
+        self.refusal: AofError | None = None
+        self.cancel: Callable[[], None] = lambda: None
+
+    async def send(self, message: Message) -> None:
+        """Pass a part of the answer on."""
+        if message["type"] == "http.response.start" and _is_stream(message):
+            opened = self._open_stream()
+            if isinstance(opened, AofError):
+                self.refusal = opened
+                self.cancel()
+                await anyio.sleep_forever()
+                return
+            self._close = opened
+        self.begun = True
+        self.unfinished = message["type"] == "http.response.start" or bool(message.get("more_body"))
+        await self._send(message)
+
+    def end_stream(self) -> None:
+        """The stream, if it was one, is over."""
+        if self._close is not None:
+            self._close()
+
+
+def _is_stream(message: Message) -> bool:
+    return any(
+        name.lower() == b"content-type" and value.startswith(_STREAM) for name, value in message.get("headers", ())
+    )
+
+
+_PORTS = {"http": "80", "https": "443"}
+
+
+def check_names(scope: Scope, headers: Headers, hosts: tuple[str, ...]) -> None:
+    """Turn away a foreign Host, and a page of another Origin.
+
+    The address that a connection came in on is a name, too: no page can make a browser send it but one that comes from
+    there itself.
+    """
+    host, port = _parts(headers.get("host", ""))
+    server = scope.get("server")
+    own = str(server[0]) if server and server[1] is not None else None
+    known = (*hosts, f"[{own}]" if own and ":" in own else own or hosts[0])
+    if host not in known:
+        raise NotAllowed(
+            f"this server is not called {host[:80]!r}",
+            f"use one of: {', '.join(sorted(set(known)))}; [http] hosts in aof.toml adds names",
+        )
+    origin = headers.get("origin")
+    if origin is None:
+        return
+    scheme, _, place = origin.partition("://")
+    page, page_port = _parts(place)
+    default = _PORTS.get(scheme.lower())
+    if default is None or page not in known or (page_port or default) != (port or default):
+        raise NotAllowed(f"pages from {origin[:80]!r} may not call this server", "call it from its own pages")
+
+
+def _parts(host: str) -> tuple[str, str]:
+    """The name in lower case, and the port or nothing."""
+    name, colon, port = host.rpartition(":")
+    return (name.lower(), port) if colon and port.isascii() and port.isdigit() else (host.lower(), "")
+
+
+_NAME: Final = b"authorization:"
+_FOLDED: Final = (b" ", b"\t")
+
+
+def bearer(value: str) -> str | None:
+    """The token in an Authorization header."""
+    kind, _, token = value.partition(" ")
+    return token.strip() or None if kind.lower() == "bearer" else None
+
+
+def too_many_failures() -> TooManyRequests:
+    """The answer to an address with too many failed authentications waiting."""
+    return TooManyRequests(
+        "there were too many failed authentications from this address", "wait, and use a valid token"
+    )
+
+
+class ConnectionScreen:
+    """Looks at the first bytes of a connection."""
+
+    def __init__(
+        self,
+        authenticate: Authenticate,
+        failures: Failures,
+        traffic: Traffic,
+        open_paths: tuple[str, ...],
+        is_page: Callable[[str], bool] = lambda _path: False,
+    ) -> None:
+        self._is_page = is_page
+        self._authenticate = authenticate
+        self._failures = failures
+        self._traffic = traffic
+        self._open_paths = frozenset(path.encode() for path in open_paths)
+        refused = failure(too_many_failures())
+        headers = b"".join(b"%s: %s\r\n" % header for header in refused.raw_headers)
+        self._refusal = b"HTTP/1.1 429 Too Many Requests\r\n" + headers + b"\r\n" + bytes(refused.body)
+
+    def refusal(self, data: bytes, address: str) -> bytes | None:
+        """The response to a request that has no valid token, or None to have it parsed."""
+        if not self._failures.is_shed(address):
+            return None
+        head, end, _ = data.partition(b"\r\n\r\n")
+        first, *lines = head.split(b"\r\n")
+        request = first.split(b" ")
+        certain = end and len(request) == 3 and head.count(b"\n") == len(lines)  # noqa: PLR2004 - method, path, version
+        path = request[1].partition(b"?")[0] if certain else b""
+        if not certain or path in self._open_paths or self._is_page(path.decode("latin-1")):
+            return None
+        if any(line.startswith(_FOLDED) for line in lines):
+            return None
+        given = [line[len(_NAME) :] for line in lines if line[: len(_NAME)].lower() == _NAME]
+        token = bearer(given[0].strip().decode("latin-1")) if given else None
+        try:
+            if token is not None and self._authenticate(token) is not None:
+                return None
+        except AofError:
+            return None  # the guard tells why
+        self._traffic.note("failed_authentication", address)
+        return self._refusal

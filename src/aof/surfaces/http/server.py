@@ -1,0 +1,290 @@
+"""Serves the application on ports and Unix sockets of this machine. Must not know what the application does."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import socket
+import ssl
+import stat
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import uvicorn
+from starlette.types import ASGIApp
+
+from aof.errors import Unavailable
+from aof.surfaces.http.connections import (
+    Accepted,
+    Acceptor,
+    BoundedProtocol,
+    Connections,
+    ListeningSocket,
+    Refuse,
+    Times,
+)
+from aof.surfaces.http.limits import Traffic
+
+_GRACE = 5  # seconds that open streams get when the server stops
+_BACKLOG = 512
+_DEAD = 60_000  # milliseconds after which the kernel gives up on a peer that acknowledges nothing
+_STARTUP_FAILED = 3
+_FIRST_BYTES = 4_096
+
+
+class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What connections may take: their number in total and per address, and the time of each wait."""
+
+    connections: int = 4096
+    per_address: int = 2048
+    times: Times = Times()
+
+
+def listen(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
+    """A bound socket; port 0 takes a free one. Bound before anything starts, so that its number can be told.
+
+    It names its protocol, because asyncio sends small answers at once only on a socket that says that it is TCP; on
+    any other the end of an answer waits 40 ms for the client's kernel.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD)
+        bound.bind((host, port))
+    except (OSError, OverflowError) as error:
+        bound.close()
+        why = error.strerror if isinstance(error, OSError) else "ports go from 0 to 65535"
+        raise Unavailable(f"port {port} of {host} is not available: {why}", "choose another port") from None
+    return bound
+
+
+def tls(certificate: str, key: str) -> ssl.SSLContext:
+    """TLS with the certificate and the key in these files."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise Unavailable(
+            f"TLS cannot be used with {certificate} and {key}: {why}",
+            "give a certificate and its key as PEM files, without a passphrase: --tls-cert CERT --tls-key KEY",
+        ) from None
+    return context
+
+
+class HttpServer:
+    """One application on some bound sockets; `run` blocks until `stop` is called from anywhere.
+
+    `refuse` gets the first bytes of each connection, and may answer them in the application's place.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        bound: socket.socket | Sequence[socket.socket],
+        started: Callable[[], None] | None = None,
+        *,
+        limits: ServerLimits | None = None,
+        traffic: Traffic | None = None,
+        encrypted: ssl.SSLContext | None = None,
+        refuse: Refuse | None = None,
+    ) -> None:
+        limits, traffic = limits or ServerLimits(), traffic or Traffic()
+        config = uvicorn.Config(
+            app,
+            http=BoundedProtocol,
+            loop="asyncio",
+            ws="none",
+            lifespan="on",
+            log_level="warning",
+            access_log=False,
+            use_colors=False,  # the command lets no control sequence of others through, and these look like any
+            server_header=False,
+            proxy_headers=False,  # anybody on this machine could claim to be another address
+            timeout_keep_alive=max(int(limits.times.idle), 1),
+            timeout_graceful_shutdown=_GRACE,
+        )
+        self._server = _Server(config, started, limits, traffic, encrypted, refuse=refuse)
+        self._bound = [bound] if isinstance(bound, socket.socket) else list(bound)
+
+    def run(self) -> None:
+        """Serve until told to stop. In the main thread, SIGINT and SIGTERM tell so too."""
+        self._server.run(sockets=self._bound)
+
+    def stop(self) -> None:
+        """End after what is being answered."""
+        self._server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """uvicorn with a limited listener and bounded connections; says when it takes requests."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        started: Callable[[], None] | None,
+        limits: ServerLimits,
+        traffic: Traffic,
+        encrypted: ssl.SSLContext | None,
+        *,
+        refuse: Refuse | None,
+    ) -> None:
+        super().__init__(config)
+        self._started = started
+        self._limits = limits
+        self._traffic = traffic
+        self._encrypted = encrypted
+        self._refuse = refuse
+        self._acceptors: list[Acceptor] = []
+        self.servers = []
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen. uvicorn's own way has no time limit for a TLS handshake and accepts without limit."""
+        await self.lifespan.startup()
+        if self.lifespan.should_exit:
+            sys.exit(_STARTUP_FAILED)
+        connections = Connections(self._limits.connections, self._limits.per_address, self._traffic)
+
+        def protocol() -> asyncio.Protocol:
+            return BoundedProtocol(
+                self.config,
+                self.server_state,
+                self.lifespan.state,
+                times=self._limits.times,
+                connections=connections,
+                traffic=self._traffic,
+                refuse=self._refuse,
+            )
+
+        for bound in sockets or ():
+            bound.listen(_BACKLOG)
+            encrypted = self._encrypted if bound.family != socket.AF_UNIX else None
+            serve = partial(
+                _begin,
+                protocol=protocol,
+                encrypted=encrypted,
+                seconds=self._limits.times.headers,
+                refuse=self._refuse,
+            )
+            self._acceptors.append(Acceptor(ListeningSocket.of(bound, connections, self._traffic), serve))
+        self.started = True
+        if self._started is not None:
+            self._started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept nothing more, and end after what is being answered."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        await super().shutdown(sockets)
+
+
+async def _begin(
+    connection: Accepted,
+    *,
+    protocol: Callable[[], asyncio.Protocol],
+    encrypted: ssl.SSLContext | None,
+    seconds: float,
+    refuse: Refuse | None,
+) -> None:
+    """Have a connection served; one whose TLS handshake fails is closed, and nobody needs to be told."""
+    if encrypted is None and refuse is not None and _refused(connection, refuse):
+        return
+    with suppress(OSError):
+        await asyncio.get_running_loop().connect_accepted_socket(
+            protocol,
+            connection,
+            ssl=encrypted,
+            ssl_handshake_timeout=seconds if encrypted is not None else None,
+        )
+
+
+def _refused(connection: Accepted, refuse: Refuse) -> bool:
+    """Answer what has come already, without a transport and a parser, if it is refused."""
+    connection.settimeout(0)
+    try:
+        begun = connection.recv(_FIRST_BYTES, socket.MSG_PEEK)
+        refusal = refuse(begun, connection.address)
+        if refusal is None:
+            return False
+        connection.recv(_FIRST_BYTES)  # unread bytes would make the kernel reset the connection, and lose the answer
+        connection.send(refusal)
+    except OSError:
+        return False
+    connection.close()
+    return True
+
+
+_MODE = 0o600
+_LONGEST = 107  # bytes of a path that the kernel takes
+_PATIENCE = 2.0  # seconds: a living server accepts at once, or its queue is full
+
+
+def listen_unix(given: str) -> socket.socket:
+    """A listening socket at this path. One that nobody listens on any more is replaced, anything else is left alone."""
+    path = Path(given).absolute()
+    if len(os.fsencode(path)) > _LONGEST:
+        raise Unavailable(f"the path {path} is too long for a socket", f"use one of at most {_LONGEST} bytes")
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _alone(path.parent):
+            _remove_stale(path)
+            os.fchmod(bound.fileno(), _MODE)  # before it has a name: at no moment can others open it
+            bound.bind(str(path))
+            path.chmod(_MODE)  # where the kernel does not take over the mode
+            bound.listen(_BACKLOG)
+    except OSError as error:
+        bound.close()
+        raise Unavailable(
+            f"the socket {path} cannot be made: {error.strerror}", "name a path in a folder that you may write to"
+        ) from None
+    except Unavailable:
+        bound.close()
+        raise
+    return bound
+
+
+def remove_unix(bound: socket.socket, given: str, made: os.stat_result) -> None:
+    """Take the name away, unless another server has taken it over."""
+    bound.close()
+    path = Path(given)
+    with suppress(OSError):
+        there = path.lstat()
+        if (there.st_dev, there.st_ino) == (made.st_dev, made.st_ino):
+            path.unlink()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Of two servers that start at once, the second looks after the first one listens."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        there = path.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(there.st_mode):
+        raise Unavailable(f"{path} is there and is not a socket", "name another path, or move that file away")
+    if there.st_uid != os.geteuid():
+        raise Unavailable(f"{path} belongs to another user", "name another path")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(_PATIENCE)
+        found = probe.connect_ex(str(path))
+    if found != errno.ECONNREFUSED:
+        raise Unavailable(f"a server is listening on {path}", "stop it first, or name another path")
+    path.unlink()

@@ -1,0 +1,205 @@
+"""The MCP server: which request is answered by what. Must not know how bytes arrive; see `stdio` and `http`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio
+from mcp.server.context import HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CompleteRequestParams,
+    CompleteResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    GetTaskRequestParams,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    SetLevelRequestParams,
+)
+
+from aof.api.call import HintReader, reader_of
+from aof.api.catalogue import BY_TOOL
+from aof.errors import AofError, InvalidInput
+from aof.kernel.faults import record
+from aof.surfaces.mcp import long_calls, prompts, resources
+from aof.surfaces.mcp import tools as mcp_tools
+from aof.surfaces.mcp.resources import Changes
+from aof.surfaces.mcp.sessions import Hub, Session, session_of
+from aof.surfaces.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
+
+_Context = ServerRequestContext[Any, Any]
+_Params = TypeVar("_Params")
+_Answer = TypeVar("_Answer")
+_NAME = 80  # characters of a tool's name that are repeated
+INSTRUCTIONS = (
+    "AOF holds the tasks that agents share. Claim a task before you work on it (aof_task_claim; without taskId the "
+    "next one): a session that has not claimed a task cannot complete it. Read it with aof_task_show, note what you do "
+    "with aof_task_update, and finish with aof_task_complete and a summary. As a reviewer in a workflow, complete with "
+    "outcome needs_review and blockers to send the work back. Completing a task whose status is review approves it. "
+    "If you cannot go on, call aof_task_block with a reason. taskId may be the end of an ID, such as 001. "
+    "To delegate a part of your task, call aof_dispatch with parentId and agent; aof_task_show lists what came of it "
+    "under children. To wait for it, end your run with aof_task_release (or aof_task_update with status ready) and "
+    "waitForChildren, and claim the task again later. "
+    "A refused call says which call works. aof_help finds tools for everything else, such as questions, reviews and "
+    "mail; those that are not listed can be called, too."
+)
+
+
+def make_server(hub: Hub, alone: Session | None = None, version: str = "") -> Server[Hub]:
+    """A server on one fabric; `alone` is the session of a transport that has only one."""
+    changes = Changes(hub)
+
+    @asynccontextmanager
+    async def lifespan(_server: Server[Hub]) -> AsyncIterator[Hub]:
+        async with anyio.create_task_group() as background:
+            hub.background = background
+            try:
+                yield hub
+            finally:
+                changes.close()
+                if alone is not None:
+                    with anyio.CancelScope(shield=True):
+                        await alone.end()
+                background.cancel_scope.cancel()
+
+    async def list_tools(ctx: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
+        caller = alone.caller if alone is not None else hub.caller_of(ctx.request)
+        return ListToolsResult(tools=[*tools(hub.tiers_of(caller)), mcp_tools.HELP_TOOL])
+
+    async def list_resources(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListResourcesResult:
+        return ListResourcesResult(resources=resources.resources())
+
+    async def list_templates(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        return ListResourceTemplatesResult(resource_templates=resources.templates())
+
+    async def read_resource(ctx: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
+        caller, _ = session_of(hub, ctx, alone)
+        return await resources.read(hub, str(params.uri), caller, ctx.protocol_version)
+
+    async def list_prompts(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListPromptsResult:
+        return ListPromptsResult(prompts=prompts.prompts())
+
+    async def get_prompt(ctx: _Context, params: GetPromptRequestParams) -> GetPromptResult:
+        caller, _ = session_of(hub, ctx, alone)
+        return await prompts.get_prompt(hub, params.name, dict(params.arguments or {}), caller)
+
+    async def complete(_ctx: _Context, params: CompleteRequestParams) -> CompleteResult:
+        return CompleteResult(completion=await prompts.complete(hub, params))
+
+    server: Server[Hub] = Server(
+        "aof",
+        version=version,
+        title="AOF task fabric",
+        instructions=INSTRUCTIONS,
+        lifespan=lifespan,
+        get_tool_input_schema=_no_header_repeats_an_argument,
+        on_list_tools=_edged(list_tools),
+        on_list_resources=_edged(list_resources),
+        on_list_resource_templates=_edged(list_templates),
+        on_read_resource=_edged(read_resource),
+        on_subscribe_resource=_edged(changes.subscribe),
+        on_unsubscribe_resource=_edged(changes.unsubscribe),
+        on_subscriptions_listen=_edged(changes.listen),
+        on_list_prompts=_edged(list_prompts),
+        on_get_prompt=_edged(get_prompt),
+        on_completion=_edged(complete),
+    )
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _edged(long_calls.set_level))
+    _add_calls(server, hub, alone)
+    return server
+
+
+def _edged(
+    handler: Callable[[_Context, _Params], Awaitable[_Answer]],
+) -> Callable[[_Context, _Params], Awaitable[_Answer]]:
+    """The same handler; what nobody foresaw is told as a fault with a reference, and logged."""
+
+    async def edged(ctx: _Context, params: _Params) -> _Answer:
+        try:
+            return await handler(ctx, params)
+        except MCPError:
+            raise
+        except AofError as error:
+            raise MCPError(INVALID_PARAMS, error.message, {"code": error.code}) from None
+        except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
+            reference = record(handler.__name__, error)
+            said = f"the server failed (reference {reference})"
+            raise MCPError(INTERNAL_ERROR, said, {"reference": reference}) from None
+
+    return edged
+
+
+def _no_header_repeats_an_argument(_tool: str) -> None:
+    """Spares every call the search for arguments that a header must repeat: no tool of ours declares one."""
+
+
+def _explained(name: str, given: dict[str, Any], reader: HintReader) -> HandlerResult:
+    """What needs no work: help, and what to call instead of a tool that there is not."""
+    if name != mcp_tools.HELP_TOOL.name:
+        hint = mcp_tools.tool_instead(name, given, reader)
+        raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:_NAME]}; {hint}", {"hint": hint})
+    try:
+        return mcp_tools.help_answer(given, reader)
+    except InvalidInput as error:
+        return refused(error, reader)
+
+
+def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
+    """Tools, and the extension under which one of them may answer with a handle."""
+
+    async def call_tool(ctx: _Context, params: CallToolRequestParams) -> HandlerResult:
+        operation = BY_TOOL.get(params.name)  # also one that is not listed: tiers save words, they guard nothing
+        given = dict(params.arguments or {})
+        if operation is None:
+            caller, _ = session_of(hub, ctx, alone)
+            return _explained(params.name, given, reader_of(caller, hub.tiers_of(caller)))
+        reader = HintReader(tiers=hub.tiers)
+        wait = given.pop(WAIT, None) if can_wait(operation) else None
+        try:
+            caller, session = session_of(hub, ctx, alone)
+            reader = reader_of(caller, hub.tiers_of(caller))
+            check_wait(wait)
+            gone = getattr(ctx.request, "is_disconnected", None)  # on stdio the client's end is the server's
+            work = partial(call, hub, operation, given, caller, session, gone=gone)
+            waits = given.get("wait") if operation.name == "claim" else None
+            total = float(waits) if isinstance(waits, int | float) else None
+            result, secrets, said = await long_calls.reported(ctx, operation.tool, work, total)
+            if wait and long_calls.understands_tasks(ctx):
+                return await long_calls.task_handle(hub, result)
+        except AofError as error:
+            return refused(error, reader)
+        except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
+            return broken(operation, error)
+        return answered(result, secrets, said)
+
+    async def get_task(ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
+        long_calls.require_tasks(ctx, params.task_id)
+        return await long_calls.get_task(hub, params)
+
+    async def update_task(ctx: _Context, params: long_calls.UpdateTaskRequestParams) -> HandlerResult:
+        long_calls.require_tasks(ctx, params.task_id)
+        return await long_calls.update_task(hub, params)
+
+    async def cancel_task(ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
+        long_calls.require_tasks(ctx, params.task_id)
+        caller, _ = session_of(hub, ctx, alone)
+        return await long_calls.cancel_task(hub, params, caller, alone)
+
+    server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
+    server.add_request_handler("tasks/get", GetTaskRequestParams, _edged(get_task))
+    server.add_request_handler("tasks/update", long_calls.UpdateTaskRequestParams, _edged(update_task))
+    server.add_request_handler("tasks/cancel", GetTaskRequestParams, _edged(cancel_task))
+    server.extensions[long_calls.EXTENSION] = {}

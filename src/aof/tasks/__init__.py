@@ -1,0 +1,1 @@
+"""Tasks: the record, the rules for changing one, and the operations."""

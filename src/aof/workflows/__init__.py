@@ -1,0 +1,1 @@
+"""Gated workflows: templates, hops, outcomes."""

@@ -1,1 +1,0 @@
-"""Tests of mail between agents."""

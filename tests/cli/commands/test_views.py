@@ -1,0 +1,275 @@
+"""What the command line draws, packs and generates."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from aof.surfaces.cli.help import reference
+from aof.surfaces.cli.verbs import VERBS
+from tests.support.command_line import Aof
+from tests.support.repository import ROOT
+from tests.support.terminal import AOF, DEADLINE
+
+
+@pytest.fixture
+def plan(aof: Aof) -> Aof:
+    """A parent with two children, the second of which waits for the first."""
+    aof("create", 'A "quoted" <parent>')
+    aof("create", "first child", "--parent", "001")
+    aof("create", "second child", "--parent", "001", "--dep", "002")
+    return aof
+
+
+def test_the_graph_is_a_tree_that_names_what_each_task_waits_for(plan: Aof) -> None:
+    lines = plan("graph").out.splitlines()
+    assert lines[0].startswith("TASK-")
+    assert lines[1].startswith("├─ ")
+    assert lines[2].startswith("└─ ")
+    assert lines[2].split("← ")[1] == lines[1].split()[1]
+
+
+@pytest.mark.parametrize(("form", "arrow"), [("mermaid", "-->"), ("dot", "->")])
+def test_the_graph_can_be_had_for_other_tools(plan: Aof, form: str, arrow: str) -> None:
+    data = plan("graph", "--format", form, "--json").data
+    assert data["graph"].count(arrow) >= 1
+    assert len(data["edges"]) == 3
+
+
+def test_the_drawing_is_well_formed_and_holds_every_task(plan: Aof) -> None:
+    drawing = ET.fromstring(plan("graph", "--format", "svg").out)
+    assert sum(1 for _ in drawing.iter("{http://www.w3.org/2000/svg}rect")) == 3
+
+
+def test_the_graph_of_one_task_shows_only_what_is_connected(plan: Aof) -> None:
+    plan("create", "alone")
+    assert "alone" not in plan("graph", "003").out
+    assert "alone" in plan("graph", "004").out
+
+
+def test_an_unknown_form_is_refused_with_the_known_ones(plan: Aof) -> None:
+    said = plan("graph", "--format", "png", "--json")
+    assert (said.code, said.error["code"]) == (2, "invalid")
+    assert "mermaid" in said.error["hint"]
+
+
+def test_ready_explains_what_each_other_task_waits_for(plan: Aof) -> None:
+    held = plan("ready", "--explain", "--json").data["notReady"]
+    assert [row["id"][-3:] for row in held] == ["003"]
+    assert "waits for" in held[0]["reason"]
+    assert "waits for" in plan("ready", "--explain").out
+
+
+def test_the_past_can_be_looked_at(plan: Aof) -> None:
+    plan("edit", "001", "--title", "renamed")
+    assert plan("show", "001", "--json").data["title"] == "renamed"
+    assert plan("show", "001", "--at", "3", "--json").data["title"] == 'A "quoted" <parent>'
+    past = plan("replay", "--at", "4", "--json").data
+    assert past["seq"] == 4
+    assert [task["id"][-3:] for task in past["tasks"]] == ["001", "002"]
+    assert plan("replay", "--at", "99", "--json").error["code"] == "invalid"
+    assert plan("show", "003", "--at", "1", "--json").code == 3
+
+
+def test_board_and_watch_draw_once_into_a_pipe(plan: Aof) -> None:
+    plan("claim", "002", "--agent", "ada")
+    board = plan("board").out
+    assert "in-progress (1)" in board
+    assert "first child" in board
+    watched = plan("watch").out
+    assert "ada" in watched
+    assert "ada claimed it" in watched
+
+
+def test_every_list_tells_what_can_be_claimed_from_what_waits(plan: Aof) -> None:
+    first, waiting = (row["id"] for row in plan("list", "--json").data["tasks"][1:])
+    board = plan("board").out.splitlines()
+    assert board[0].startswith("ready (2), 1 waiting")
+    assert [line.split()[0] for line in board[1:4]] == [first[-6:], first[-6:-1] + "1", waiting[-6:]]
+    assert f"after {first[-6:]}: second child" in board[3]
+    assert plan("watch").out.startswith("ready 2  waiting 1")
+    assert [line.split() for line in plan("status").out.splitlines()[:2]] == [["2", "ready"], ["1", "waiting"]]
+    (line,) = [line for line in plan("list").out.splitlines() if waiting in line]
+    assert line.split()[1] == "waiting"
+    assert line.endswith(f"second child: waits for {first}, which is ready")
+    assert [row.get("waits") for row in plan("list", "--json").data["tasks"]][:2] == [None, None]
+    assert f"waiting: waits for {first}" in plan("show", waiting).out
+
+
+def test_a_new_task_says_what_it_waits_for(plan: Aof) -> None:
+    made = plan("create", "third child", "--dep", "002")
+    assert "waits for TASK-" in made.out
+    assert "-002, which is ready" in made.out
+    assert "waits for" in plan("create", "fourth", "--dep", "002", "--json").data["waits"]
+    assert "waits" not in plan("create", "free", "--json").data
+
+
+def test_board_and_watch_name_those_who_hold_hops(aof: Aof, tmp_path: Path) -> None:
+    hops = "name: pair\nhops:\n  - {id: build, role: dev}\n  - {id: docs, role: dev}\n"
+    (tmp_path / ".aof" / "workflows").mkdir(exist_ok=True)
+    (tmp_path / ".aof" / "workflows" / "pair.yaml").write_text(hops)
+    aof("create", "Both at once", "--workflow", "pair")
+    aof("claim", "001", "--agent", "ada", "--hop", "build")
+    aof("claim", "001", "--agent", "bob", "--hop", "docs")
+    board = aof("board").out
+    assert "ada at build, bob at docs: B" in board
+    watched = aof("watch").out
+    assert [line.split()[1] for line in watched.splitlines()[2:4]] == ["ada", "bob"]
+    assert "Both at once at docs" in watched
+
+
+def test_a_claim_waits_for_work_and_gives_up_in_time(aof: Aof) -> None:
+    assert aof("claim", "--agent", "ada", "--wait", "0.05", "--json").error["code"] == "nothing_ready"
+    aof("create", "something")
+    assert aof("claim", "--agent", "ada", "--wait", "5").code == 0
+
+
+def test_a_claim_with_a_key_gives_the_same_run_again_while_it_is_held(aof: Aof) -> None:
+    for number in range(3):
+        aof("create", f"task {number}", "--no-review")
+    first = aof("claim", "--agent", "ada", "--key", "k1", "--json").data
+    assert first.pop("secret")
+    assert aof("claim", "--agent", "ada", "--key", "k1", "--json").data == first
+    assert aof("claim", first["taskId"], "--agent", "ada", "--key", "k1", "--json").data == first
+    assert aof("claim", "--agent", "ada", "--key", "k2", "--json").data["taskId"] != first["taskId"]
+    assert aof("claim", "--agent", "bert", "--key", "k1", "--json").error["code"] == "already_claimed"
+    aof("complete", first["taskId"], "--agent", "ada")
+    assert aof("claim", "--agent", "ada", "--key", "k1", "--json").data["taskId"] != first["taskId"]
+
+
+def test_a_data_directory_travels_as_one_file(plan: Aof, tmp_path: Path) -> None:
+    packed, copy = str(tmp_path / "all.tar.gz"), str(tmp_path / "copy" / ".aof")
+    assert plan("export", packed, "--json").data["files"] > 3
+    assert plan("--data-dir", copy, "import", packed).code == 0
+    assert plan("--data-dir", copy, "list", "--json").data == plan("list", "--json").data
+    assert plan("--data-dir", copy, "log", "--json").data == plan("log", "--json").data
+    assert plan("--data-dir", copy, "doctor", "--json").data["ok"] is True
+    known = {row["id"] for row in plan("list", "--json").data["tasks"]}
+    assert plan("--data-dir", copy, "create", "goes on", "--json").data["taskId"] not in known
+
+
+def test_an_import_never_touches_an_existing_directory(plan: Aof, tmp_path: Path) -> None:
+    packed = str(tmp_path / "all.tar.gz")
+    plan("export", packed)
+    assert plan("import", packed, "--json").error["code"] == "conflict"
+    (tmp_path / "junk").write_bytes(b"not an archive")
+    said = plan("--data-dir", str(tmp_path / "x"), "import", str(tmp_path / "junk"), "--json")
+    assert said.error["code"] == "invalid"
+    assert not (tmp_path / "x").exists()
+
+
+def test_links_are_added_and_removed_at_both_ends(plan: Aof) -> None:
+    plan("create", "source")
+    assert plan("link", "003", "source_task", "004").code == 0
+    edges = plan("show", "003", "--json").data["relationships"]
+    assert {"kind": "source_task", "targetId": plan("show", "004", "--json").data["id"]} in edges
+    assert plan("link", "004", "blocks", "001").code == 0
+    assert plan("show", "001", "--json").data["dependsOn"] == [plan("show", "004", "--json").data["id"]]
+    assert plan("unlink", "004", "blocks", "001").code == 0
+    assert plan("unlink", "003", "source_task", "004").code == 0
+    kinds = [edge["kind"] for edge in plan("show", "003", "--json").data["relationships"]]
+    assert kinds == ["parent", "blocked_by"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_verb(aof: Aof, shell: str) -> None:
+    script = aof("completion", shell).out
+    for verb in VERBS:
+        assert verb.name in script if shell != "fish" else f"-a {verb.name.rpartition(' ')[2]} " in script
+
+
+def test_bash_completes_verbs_and_options(aof: Aof, tmp_path: Path) -> None:
+    (tmp_path / "aof.bash").write_text(aof("completion", "bash").out, encoding="utf-8")
+    ask = 'source ./aof.bash; COMP_WORDS=(aof {words}); COMP_CWORD={place}; _aof; echo "${{COMPREPLY[@]}}"'
+    for words, place, expected in (
+        ("cla", 1, "claim"),
+        ("claim --ag", 2, "--agent"),
+        ("admin rei", 2, "reindex"),
+        ("insights flow --day", 3, "--days"),
+    ):
+        done = subprocess.run(
+            ["bash", "-c", ask.format(words=words, place=place)], capture_output=True, text=True, check=True, timeout=20
+        )
+        assert done.stdout.split() == [expected]
+
+
+def test_the_reference_is_what_the_tables_say() -> None:
+    written = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert written == reference(), "write it anew: python -m aof.surfaces.cli.help > docs/reference/cli.md"
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("clo", "close"),
+        ("--data-dir .aof li", "list link"),
+        ("org ", "show check route"),
+        ("depends r", "rm"),
+        ("show TASK", "{first}"),
+        ("dep add ", "{first}"),
+        ("create --prio", "--priority"),
+    ],
+)
+def test_bash_completes_what_can_come_next(aof: Aof, typed: str, offered: str) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash here")
+    first = aof("create", "first", "--json").data["taskId"]
+    words = ["aof", *typed.split(" ")]
+    calls = f"""aof() {{ {shlex.join(AOF)} "$@"; }}
+{aof("completion", "bash").out}
+COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; _aof; echo "${{COMPREPLY[*]}}"
+"""
+    done = subprocess.run([bash, "-c", calls], capture_output=True, text=True, timeout=DEADLINE, check=True)
+    assert done.stdout.strip() == offered.format(first=first)
+
+
+def test_a_list_explains_what_is_stale_or_unknown_and_sync_tells_by_its_exit_code(plan: Aof, tmp_path: Path) -> None:
+    ready = tmp_path / ".aof" / "tasks" / "ready"
+    moved, broken, _ = sorted(ready.glob("*.md"))
+    moved.rename(ready.parent / "done" / moved.name)
+    broken.write_text("---\nbroken: [\n---\n")
+    listed = plan("list").out
+    assert "ready (edited)" in listed
+    assert "edited: its file was changed by hand" in listed
+    assert "ready (unreadable)" in listed
+    assert "unreadable: its file cannot be read" in listed
+    for said in (plan("inbox").out, plan("inbox", "--kind", "edit").out):
+        assert f"tasks/done/{moved.name}  the change made by hand" in said
+        assert f"tasks/ready/{broken.name}  the file of" in said
+    assert "by hand" not in plan("inbox", "--kind", "review").out
+    assert f"file        tasks/done/{moved.name}" in plan("show", moved.stem).out
+    for name in (moved.stem, broken.stem):
+        shown = plan("show", name)
+        assert (shown.code, shown.out.count("aof doctor --fix")) == (0, 1)
+    synced = plan("sync")
+    assert (synced.code, synced.out.count("refused  TASK-")) == (1, 2)
+    assert plan("sync", "--json").code == 1
+    (ready.parent / "done" / moved.name).rename(moved)
+    broken.unlink()
+    assert plan("sync").code == 0
+
+
+def test_doctor_says_what_became_of_a_move_and_of_a_file_that_are_refused(plan: Aof, tmp_path: Path) -> None:
+    ready = tmp_path / ".aof" / "tasks" / "ready"
+    moved, broken, _ = sorted(ready.glob("*.md"))
+    moved.rename(ready.parent / "done" / moved.name)
+    broken.write_text("---\nbroken: [\n---\n")
+    said = plan("doctor", "--fix").out
+    assert f"the log's version is in tasks/ready/{moved.name} again\n" in said
+    assert "the log's version is there again, and yours was kept beside it" in said
+    assert broken.with_name(f"{broken.name}.conflict").is_file()
+    assert moved.is_file()
+
+
+def test_a_deleted_file_that_a_command_restores_is_told_once(plan: Aof, tmp_path: Path) -> None:
+    first = min((tmp_path / ".aof" / "tasks" / "ready").glob("*.md"))
+    first.unlink()
+    assert f"the file of {first.stem} was missing and has been restored from the log" in plan("show", first.stem).err
+    assert first.is_file()
+    assert plan("show", first.stem).err == ""

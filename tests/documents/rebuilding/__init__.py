@@ -1,1 +1,0 @@
-"""Tests of documents that git has merged."""

@@ -1,0 +1,174 @@
+"""What a token allows, and until when."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from aof.api.call import Caller, admitted, parameters, perform
+from aof.api.catalogue import BY_NAME, OPERATIONS, SCOPES
+from aof.errors import InvalidInput, NotAllowed
+from aof.kernel.model import iso
+from aof.maintenance import tokens
+from aof.service import serve
+from aof.service.bootstrap import init_data_dir, open_fabric
+from tests.support.clock import ManualClock
+
+NOW = 1_800_000_000_000
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    return init_data_dir(tmp_path / ".aof")[0]
+
+
+def test_a_token_has_the_scope_that_was_asked_for_and_the_least_without(root: str) -> None:
+    known = serve.tokens_of(root)
+    made = {scope: tokens.create_token(known, "ada", None, NOW, scope=scope) for scope in (None, *SCOPES)}
+    found = {scope: tokens.recognise(known, one.token, NOW) for scope, one in made.items()}
+    assert {scope: (one.role, one.scope, one.token) for scope, one in found.items() if one is not None} == {
+        None: ("agent", "work", made[None].id),
+        "read": ("reader", "read", made["read"].id),
+        "work": ("agent", "work", made["work"].id),
+        "lead": ("agent", "lead", made["lead"].id),
+        "admin": ("admin", "admin", made["admin"].id),
+    }
+
+
+def test_a_token_file_from_before_there_were_scopes_stays_valid(root: str) -> None:
+    known = serve.tokens_of(root)
+    made = {role: tokens.create_token(known, "ada", role, NOW) for role in ("reader", "agent", "admin")}
+    path = Path(root, "tokens.json")
+    rows: list[dict[str, Any]] = json.loads(path.read_text())
+    path.write_text(json.dumps([{key: row[key] for key in row if key != "scope"} for row in rows]))
+    scopes = {role: tokens.recognise(known, one.token, NOW) for role, one in made.items()}
+    assert {role: one.scope for role, one in scopes.items() if one is not None} == {
+        "reader": "read",
+        "agent": "lead",
+        "admin": "admin",
+    }
+
+
+@pytest.mark.parametrize(("role", "scope"), [("reader", "work"), ("agent", "admin"), ("king", None), (None, "all")])
+def test_a_role_allows_no_more_than_it_ever_did(root: str, role: str | None, scope: str | None) -> None:
+    with pytest.raises(InvalidInput):
+        serve.create_token(root, "ada", role, scope=scope)
+    assert serve.list_tokens(root) == ()
+
+
+def test_a_token_ends_at_its_time(root: str) -> None:
+    known = serve.tokens_of(root)
+    for given in ("2h", iso(NOW + 7_200_000)):
+        made = tokens.create_token(known, "ada", None, NOW, expires=given)
+        assert made.expires_at == iso(NOW + 7_200_000)
+        assert tokens.recognise(known, made.token, NOW + 7_199_999) is not None
+        assert tokens.recognise(known, made.token, NOW + 7_200_000) is None
+        assert made.id in tokens.valid_ids(known, NOW + 7_199_999)
+        assert made.id not in tokens.valid_ids(known, NOW + 7_200_000)
+    assert {one.expired for one in tokens.known_tokens(known, NOW + 7_200_000)} == {True}
+
+
+@pytest.mark.parametrize("expires", ["", "soon", "0s", "-1d", "2020-01-01", "9999-01-01"])
+def test_an_expiry_that_is_none_is_refused(root: str, expires: str) -> None:
+    with pytest.raises(InvalidInput, match="cannot expire"):
+        serve.create_token(root, "ada", None, expires=expires)
+
+
+def test_an_expiry_that_somebody_has_edited_into_nonsense_counts_as_over(root: str) -> None:
+    known = serve.tokens_of(root)
+    made = tokens.create_token(known, "ada", None, NOW, expires="2h")
+    path = Path(root, "tokens.json")
+    path.write_text(path.read_text().replace(str(made.expires_at), "whenever"))
+    assert tokens.recognise(known, made.token, NOW) is None
+
+
+def test_a_token_names_the_tools_that_are_listed_for_it(root: str) -> None:
+    known = serve.tokens_of(root)
+    made = tokens.create_token(known, "ada", None, NOW, tools="core, handoff")
+    caller = tokens.recognise(known, made.token, NOW)
+    assert caller is not None
+    assert (made.tools, caller.tools) == ("core,handoff", ("core", "handoff"))
+    assert [one.tools for one in tokens.known_tokens(known, NOW)] == ["core,handoff"]
+    other = tokens.recognise(known, tokens.create_token(known, "bob", None, NOW).token, NOW)
+    assert other is not None
+    assert other.tools == ()
+    with pytest.raises(InvalidInput, match="no set of tools 'everything'"):
+        tokens.create_token(known, "ada", None, NOW, tools="everything")
+
+
+def test_only_the_owner_may_read_the_token_file(root: str) -> None:
+    before = os.umask(0)
+    try:
+        serve.create_token(root, "ada", None)
+    finally:
+        os.umask(before)
+    assert Path(root, "tokens.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_every_operation_is_refused_below_its_scope_and_admitted_from_it_on() -> None:
+    by_effect = {"read": "read", "append": "work", "write": "work", "destructive": "lead"}
+    for operation in OPERATIONS:
+        least = SCOPES.index(operation.scope)
+        assert SCOPES[least:].count(operation.scope) == 1
+        assert by_effect[operation.effect] in SCOPES[: least + 1]
+        fields = msgspec.structs.fields(operation.parameters)
+        params = operation.parameters(**{field.name: "x" for field in fields if field.required})
+        for place, scope in enumerate(SCOPES):
+            caller = Caller("ada", "agent", proven=True, scope=scope)
+            if place < least:
+                with pytest.raises(NotAllowed, match=f"needs a token with the scope {operation.scope}"):
+                    admitted(operation, params, caller)
+            else:
+                assert admitted(operation, params, caller) == "ada"
+
+
+@pytest.mark.parametrize(
+    ("operation", "given"),
+    [
+        ("update", {"taskId": "x", "status": "done"}),
+        ("update", {"taskId": "x", "status": "cancelled"}),
+        ("approve", {"taskId": "x"}),
+        ("cancel", {"taskId": "x", "reason": "y"}),
+    ],
+)
+def test_there_is_no_way_around_the_scope_lead(root: str, operation: str, given: dict[str, Any]) -> None:
+    with open_fabric(root, clock=ManualClock()) as fabric:
+        row = BY_NAME[operation]
+        with pytest.raises(NotAllowed, match="needs a token with the scope lead"):
+            perform(fabric, row, parameters(row, given), Caller("ada", "agent", proven=True, scope="work"))
+
+
+def test_mending_needs_the_scope_admin(root: str) -> None:
+    row = BY_NAME["doctor"]
+    lead = Caller("ada", "agent", proven=True, scope="lead")
+    with open_fabric(root, clock=ManualClock()) as fabric:
+        assert perform(fabric, row, parameters(row, {}), lead).ok
+        with pytest.raises(NotAllowed, match="scope admin"):
+            perform(fabric, row, parameters(row, {"fix": True}), lead)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
+def test_a_token_file_that_others_can_reach_is_not_used_nor_made_valid(root: str, mode: int) -> None:
+    made = tokens.create_token(serve.tokens_of(root), "ada", None, NOW)
+    path = Path(root, "tokens.json")
+    path.chmod(mode)
+    with pytest.raises(InvalidInput, match="others can reach it"):
+        tokens.recognise(serve.tokens_of(root), made.token, NOW)
+    with pytest.raises(InvalidInput, match="others can reach it"):
+        tokens.create_token(serve.tokens_of(root), "eve", None, NOW)
+    with open_fabric(root) as fabric:
+        fabric.doctor(fix=True)
+    assert path.stat().st_mode & 0o777 == mode
+    path.chmod(0o600)
+    known = serve.tokens_of(root)
+    assert tokens.recognise(known, made.token, NOW) is not None
+    path.chmod(mode)
+    with pytest.raises(InvalidInput, match="others can reach it"):
+        tokens.recognise(known, made.token, NOW)
+    path.chmod(0o600)
+    assert tokens.recognise(known, made.token, NOW) is not None, "it is as it was"

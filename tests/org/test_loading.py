@@ -1,0 +1,27 @@
+"""What a data directory without an org chart does not pay for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = """
+import sys
+from aof._support import lazy_imports
+lazy_imports.install()
+from aof.surfaces.cli.main import main
+for words in (
+    ["init"], ["create", "x"], ["claim", "--agent", "a"], ["list"], ["ready"], ["complete", "--agent", "a", "001"]):
+    assert main(words) == 0
+heavy = ("aof.core.org", "aof.store.files.org_chart", "aof.store.files.strict_yaml")
+ran = [name for name in sys.modules if name.startswith(heavy) and lazy_imports.has_run(name)]
+print([name for name in ran if not hasattr(sys.modules[name], "__path__")], file=sys.stderr)
+"""
+
+
+def test_without_a_chart_nothing_about_charts_is_loaded(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr.strip() == "[]"

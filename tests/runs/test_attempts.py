@@ -1,0 +1,220 @@
+"""Attempts: what is kept of each, how they are counted and timed, and that silence is not a success."""
+
+from __future__ import annotations
+
+import os
+from multiprocessing.connection import Connection
+
+import pytest
+
+from aof.api.fabric import Fabric
+from aof.kernel.model import millis
+from aof.service.bootstrap import open_fabric
+from aof.testing import FakeClock
+from tests.support.messages import Post, report, update
+from tests.support.processes import Worker
+from tests.support.requirements import requirement
+from tests.support.room import Room
+
+
+def earlier(room: Room, task_id: str) -> dict[str, str]:
+    """The digest of every file of the earlier attempts."""
+    return {path: digest for path, digest in room.contents().items() if f"runs/{task_id}/attempts/" in path}
+
+
+@requirement("task.attempts.kept", "task.attempts.count")
+def test_earlier_attempts_stay_as_they_were_over_retries_crashes_and_restarts(room: Room, clock: FakeClock) -> None:
+    task_id = room.task(max_attempts=20)
+
+    def crash(pipe: Connection) -> None:
+        with room.opened() as mine:
+            claimed = mine.claim(task_id, agent="ada", ttl=60)
+            mine.progress(task_id, run=claimed.run_id, text="half way")
+            pipe.send(claimed.attempt)
+            pipe.recv()
+
+    kept: dict[str, str] = {}
+    for number in range(1, 10):
+        clock.sleep(1000)
+        if number % 3 == 0:
+            worker = Worker(crash)
+            assert worker.hear() == number
+            worker.kill()
+            clock.sleep(1000)
+            room.fabric.recover()
+        else:
+            claimed = room.fabric.claim(task_id, agent="ada")
+            assert claimed.attempt == number
+            if number % 3 == 1:
+                room.fabric.fail(task_id, run=claimed.run_id, code=f"error_{number}")
+            else:
+                room.fabric.complete(task_id, run=claimed.run_id, summary=f"result {number}")
+                room.fabric.reject(task_id, blockers=["again"])
+        now = earlier(room, task_id)
+        assert kept.items() <= now.items(), "an earlier attempt was changed"
+        kept = now
+        room.reopen()
+        assert [run["attempt"] for run in room.attempts(task_id)] == list(range(1, number + 1))
+
+    folders = sorted(int(path.name) for path in (room.root / "runs" / task_id / "attempts").iterdir())
+    assert folders == list(range(1, len(folders) + 1))
+    assert len(folders) >= 8
+    room.fabric.close()
+    (room.root / "index.sqlite").unlink()
+    room.fabric = room.opened()
+    assert [run["attempt"] for run in room.attempts(task_id)] == list(range(1, 10))
+
+
+@requirement("task.attempts.not-new-when")
+def test_what_happens_during_a_run_makes_no_new_one(room: Room, fabric: Fabric, post: Post) -> None:
+    task_id = room.task(agent="ada")
+    run = fabric.claim(task_id, agent="ada", key="k").run_id
+    again, done = update(task_id, progress="half way"), report(task_id)
+    for number in range(100):
+        fabric.heartbeat(task_id, run=run)
+        fabric.heartbeat(task_id, run=run, ttl=60 + number)
+        fabric.progress(task_id, run=run, text=f"step {number}")
+        fabric.update(task_id, run=run, body=f"Body {number}.\n")
+        fabric.edit(task_id, title=f"Title {number}", priority="high" if number % 2 else "low")
+        assert post.send(again, run=run).outcome in ("accepted", "noop")
+        assert fabric.claim(task_id, agent="ada", key="k").run_id == run
+    for _ in range(100):
+        assert post.send(done, run=run).outcome in ("accepted", "noop")
+    assert [one["runId"] for one in room.attempts(task_id)] == [run]
+    assert len(room.events(task_id, "task.attempt.started")) == 1
+    assert (room.front(task_id)["lease"]["epoch"], fabric.get(task_id).retry.attempts) == (1, 1)
+
+
+@requirement("task.attempts.timing")
+def test_an_attempt_begins_with_its_claim_and_ends_however_it_ends(
+    room: Room, fabric: Fabric, clock: FakeClock
+) -> None:
+    def times() -> list[tuple[str | None, str | None]]:
+        return [(run["startedAt"][11:19], (run.get("endedAt") or "")[11:19] or None) for run in room.attempts(task_id)]
+
+    task_id = room.task(review=False)
+    fabric.claim(task_id, agent="ada", ttl=30)
+    assert times() == [("09:00:00", None)]
+    clock.sleep(40)
+    fabric.recover()
+    assert times() == [("09:00:00", "09:00:40")]
+
+    clock.sleep(60)
+    run = fabric.claim(task_id, agent="ada").run_id
+    assert times()[1:] == [("09:01:40", None)]
+    clock.sleep(5)
+    fabric.complete(task_id, run=run)
+    assert times() == [("09:00:00", "09:00:40"), ("09:01:40", "09:01:45")]
+
+
+@requirement("task.attempts.completion-summary")
+def test_no_decision_is_taken_from_the_wording_of_a_summary(room: Room, fabric: Fabric) -> None:
+    task_id = room.task("in-progress", review=False)
+    said = "All is done, complete and approved."
+    fabric.complete(task_id, agent="ada", outcome="blocked", blockers=["no key"], summary=said)
+    assert fabric.get(task_id).status == "blocked"
+    assert room.normalized(task_id) == "blocked"
+    assert fabric.show(task_id)["result"]["notes"] == said
+
+
+@requirement("task.anti-pattern.history-survives-retry")
+def test_every_earlier_error_can_be_read_under_its_own_run(room: Room, fabric: Fabric, clock: FakeClock) -> None:
+    task_id = room.task(max_attempts=9, review=False)
+    runs = [fabric.claim(task_id, agent="ada").run_id]
+    fabric.fail(task_id, run=runs[-1], code="tests_failed", message="3 of 20")
+    clock.sleep(1000)
+    runs.append(fabric.claim(task_id, agent="ada").run_id)
+    fabric.fail(task_id, run=runs[-1], code="run_limit", message="after an hour", cause="timed_out")
+    clock.sleep(1000)
+    runs.append(fabric.claim(task_id, agent="ada", ttl=10).run_id)
+    clock.sleep(1000)
+    fabric.recover()
+    clock.sleep(1000)
+    runs.append(fabric.claim(task_id, agent="ada").run_id)
+    fabric.complete(task_id, run=runs[-1], summary="at last")
+    fabric.archive(task_id)
+
+    attempts = room.attempts(task_id)
+    assert [run["runId"] for run in attempts] == runs
+    errors = [run.get("error") for run in attempts]
+    assert [error and (error["code"], error.get("cause", "failed"), error["runId"]) for error in errors] == [
+        ("tests_failed", "failed", runs[0]),
+        ("run_limit", "timed_out", runs[1]),
+        ("stale_heartbeat", "lost", runs[2]),
+        None,
+    ]
+    assert [error["message"] for error in errors[:2] if error] == ["3 of 20", "after an hour"]
+
+
+@requirement("task.anti-pattern.lost-is-no-success")
+@pytest.mark.parametrize("end", ["killed", "exits with code 0"])
+def test_a_worker_that_is_gone_without_a_report_has_not_succeeded(room: Room, clock: FakeClock, end: str) -> None:
+    task_id = room.task(review=False)
+
+    def work(pipe: Connection) -> None:
+        mine = room.opened()
+        run = mine.claim(task_id, agent="ada", ttl=60).run_id
+        mine.progress(task_id, run=run, text="all done", percent=100)
+        pipe.send(run)
+        if end == "killed":
+            pipe.recv()
+        os._exit(0)
+
+    seen = set()
+    for _ in range(3):
+        clock.sleep(1000)
+        worker = Worker(work)
+        worker.hear()
+        if end == "killed":
+            worker.kill()
+        worker.end()
+        clock.sleep(61)
+        assert room.normalized(task_id) == "lost"
+        room.fabric.recover()
+        seen.add(room.normalized(task_id))
+
+    assert seen == {"retrying", "lost"}
+    assert room.fabric.get(task_id).status == "deadletter"
+    assert not {to for _, to in room.moves(task_id)} & {"review", "done"}
+
+
+@requirement("aof1.resume.heartbeat-ttl")
+@pytest.mark.parametrize(("setting", "own", "seconds"), [(None, None, 300), (40, None, 40), (40, 7, 7), (None, 7, 7)])
+def test_a_lease_lasts_as_long_as_the_task_or_the_settings_say(
+    room: Room, clock: FakeClock, setting: int | None, own: int | None, seconds: int
+) -> None:
+    if setting is not None:
+        (room.root / "aof.toml").write_text(f"schemaVersion = 1\n[lease]\nttl = {setting}\n")
+    with open_fabric(room.root, clock=clock, actor="pm") as fabric:
+        task_id = fabric.create("Timed", metadata={"leaseTtlMs": own * 1000} if own else {}).task_id
+        fabric.claim(task_id, agent="ada")
+        for _ in range(2):
+            beat = room.run_file(task_id, "run_heartbeat")
+            assert millis(beat["expiresAt"]) - millis(beat["lastHeartbeat"]) == seconds * 1000
+            clock.sleep(seconds - 0.001)
+            assert fabric.recover() == ()
+            fabric.heartbeat(task_id, agent="ada")
+        clock.sleep(seconds - 0.001)
+        assert fabric.recover() == ()
+        clock.sleep(0.001)
+        assert [one.task_id for one in fabric.recover()] == [task_id]
+
+
+@requirement("task.attempts.new-when")
+def test_each_new_attempt_says_why_it_was_made(room: Room, fabric: Fabric, clock: FakeClock) -> None:
+    task_id = room.task(max_attempts=9, review=False)
+    fabric.fail(task_id, run=fabric.claim(task_id, agent="ada").run_id)
+    clock.sleep(1000)
+    fabric.claim(task_id, agent="ada", ttl=60)
+    clock.sleep(61)
+    fabric.recover()
+    clock.sleep(1000)
+    fabric.release(task_id, run=fabric.claim(task_id, agent="ada").run_id)
+    fabric.edit(task_id, routing={"agent": "bob"})
+    fabric.complete(task_id, run=fabric.claim(task_id, agent="bob").run_id)
+    fabric.retry(task_id, reason="once more")
+    fabric.edit(task_id, title="Another title")
+    fabric.claim(task_id, agent="bob")
+    attempts = room.attempts(task_id)
+    assert [one["cause"] for one in attempts] == ["first", "retry", "lost_worker", "rerouted", "rerun"]
+    assert len({one["runId"] for one in attempts}) == 5

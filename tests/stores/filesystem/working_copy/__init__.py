@@ -1,1 +1,0 @@
-"""Tests of `aof.stores.filesystem.working_copy`."""

@@ -1,0 +1,74 @@
+"""The facade is what the generator makes of the services, and has everything that the catalogue names."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from pathlib import Path
+
+import pytest
+
+from aof import errors
+from aof.api import facade_generator
+from aof.api.catalogue import OPERATIONS
+from aof.api.fabric import Fabric
+from aof.errors import InvalidInput
+
+
+def test_the_committed_facade_is_what_the_generator_writes() -> None:
+    committed = Path(facade_generator.TARGET).read_text("utf-8")
+    assert committed == facade_generator.generated(), "write it anew: python -m aof.api.facade_generator"
+
+
+def test_every_operation_without_a_call_of_its_own_is_a_method_of_the_fabric() -> None:
+    assert [one.name for one in OPERATIONS if one.ask is None and not hasattr(Fabric, one.name)] == []
+
+
+def test_help_shows_the_parameters_of_an_operation() -> None:
+    shown = inspect.signature(Fabric.create)
+    assert list(shown.parameters)[:3] == ["self", "title", "brief"]
+    assert shown.parameters["depends_on"].default == ()
+    assert "Create a task" in (inspect.getdoc(Fabric.create) or "")
+
+
+def test_prose_needs_no_name(fabric: Fabric) -> None:
+    made = fabric.create("Build", "All of it", review=False)
+    assert fabric.get(made.task_id).body == "All of it\n"
+    run = fabric.claim(made.task_id, agent="ada").run_id
+    fabric.progress(made.task_id, "half", percent=50, run=run)
+    asked = fabric.ask(made.task_id, "Which?", run=run)
+    assert fabric.answer(made.task_id, "this", question=asked.question).question == asked.question
+    assert fabric.complete(made.task_id, "all there", run=run).status == "done"
+    assert fabric.reopen(made.task_id, "not quite").status == "ready"
+    assert fabric.block(made.task_id, "no key").status == "blocked"
+    assert fabric.cancel(made.task_id, "not needed").status == "cancelled"
+
+
+def test_a_call_that_does_not_fit_is_told_so_in_the_words_of_who_calls(fabric: Fabric) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        fabric.create("x", prioriti="high")  # type: ignore[call-arg] # what a user mistypes
+    assert (refused.value.message, refused.value.hint) == (
+        "fabric.create() has no parameter 'prioriti'",
+        "did you mean 'priority'?",
+    )
+    with pytest.raises(TypeError, match=r"^fabric\.claim\(\) missing 1 required keyword-only argument: 'agent'$"):
+        fabric.claim()  # type: ignore[call-arg] # as above
+
+
+def test_a_traceback_names_the_error_as_it_is_caught_and_shows_the_hint(fabric: Fabric) -> None:
+    with pytest.raises(errors.NothingReady) as refused:
+        fabric.claim(agent="ada")
+    told = "".join(traceback.format_exception_only(refused.value)).splitlines()
+    assert told == [
+        "aof.errors.NothingReady: there is nothing that ada can claim now",
+        "see what each task waits for: fabric.held_back()",
+    ]
+    assert fabric.held_back() == ()
+    with pytest.raises(errors.TaskNotFound) as unknown:
+        fabric.approve("999")
+    unknown.value.add_note("while approving")
+    assert unknown.value.__notes__ == ["list what there is: fabric.list()", "while approving"]
+
+
+def test_the_fabric_is_two_classes_deep() -> None:
+    assert [kind.__name__ for kind in Fabric.__mro__] == ["Fabric", "Facade", "object"]

@@ -1,0 +1,250 @@
+"""How hops end and what follows: joins, rejections, holds, failures, time, approval, retries."""
+
+from __future__ import annotations
+
+import pytest
+
+from aof.errors import HopRoleMismatch
+from aof.kernel import commands
+from aof.kernel.commands import Decision
+from aof.kernel.model import Draft, Policy
+from aof.org.model import Agent, OrgChart
+from aof.workflows.outcomes import deadlines, due_hops
+from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template
+from tests.support.world import MINUTE
+
+HOUR = 60 * MINUTE
+
+
+@pytest.fixture
+def world() -> Gated:
+    return Gated()
+
+
+def test_parallel_hops_have_leases_of_their_own_and_an_all_join_waits_for_both(world: Gated) -> None:
+    task = world.begin(DIAMOND)
+    world.end("build")
+    first, second = world.take("test", "ada"), world.take("audit", "bob")
+    assert first != second
+    assert (world.hop("test").epoch, world.hop("audit").epoch) == (1, 1)
+    world.act(commands.Complete, task, "ada", run=first, outcome="complete")
+    assert world.statuses()["ship"] == "waiting"
+    assert world.status(task) == "in-progress"
+    world.act(commands.Complete, task, "bob", run=second, outcome="complete")
+    assert (world.statuses()["ship"], world.status(task)) == ("ready", "ready")
+    world.end("ship")
+    assert world.status(task) == "done"
+    world.check_replay()
+
+
+def test_a_hop_is_claimed_by_one_only(world: Gated) -> None:
+    task = world.begin(REVIEW)
+    world.take("implement")
+    assert world.refuse(commands.Claim, task, "bob", hop="implement").code == "already_claimed"
+    assert world.refuse(commands.Claim, task, "bob").code == "already_claimed"
+    assert world.refuse(commands.Claim, task, "bob", hop="ship").code == "not_ready"
+    assert world.refuse(commands.Claim, task, "bob", hop="shipp").hint == "did you mean 'ship'?"
+
+
+def test_an_any_join_opens_with_the_first_and_what_nobody_began_is_skipped(world: Gated) -> None:
+    task = world.begin(template(hop("a"), hop("b"), hop("c", "a", "b", joinType="any")))
+    world.end("a")
+    assert world.statuses() == {"a": "done", "b": "skipped", "c": "ready"}
+    assert world.hop("b").reason == "nothing waits for it any more"
+    world.end("c")
+    assert world.status(task) == "done"
+
+
+def test_who_runs_beside_an_any_join_may_finish(world: Gated) -> None:
+    task = world.begin(template(hop("a"), hop("b"), hop("c", "a", "b", joinType="any")))
+    run = world.take("b", "bob")
+    world.end("a")
+    world.end("c")
+    assert world.status(task) == "in-progress"
+    world.act(commands.Complete, task, "bob", run=run, outcome="complete")
+    assert world.status(task) == "done"
+
+
+def test_a_failed_predecessor_fails_an_all_join_and_not_an_any_join(world: Gated) -> None:
+    for join, end in (("all", "deadletter"), ("any", "done")):
+        task = world.begin(template(hop("a"), hop("b"), hop("c", "a", "b", joinType=join)))
+        run = world.take("a")
+        world.act(commands.Fail, task, "ada", run=run, retryable=False, code="broken", message="no disk")
+        if join == "all":
+            assert world.statuses() == {"a": "failed", "b": "skipped", "c": "failed"}
+        else:
+            world.end("b", agent="bob")
+            world.end("c", agent="bob")
+        assert world.status(task) == end
+    error = next(one.last_error for one in world.tasks.values() if one.last_error is not None)
+    assert error is not None
+    assert error.message == "hop 'a': broken: no disk"
+
+
+def test_a_failed_hop_is_tried_again_after_its_own_wait(world: Gated) -> None:
+    task = world.begin(REVIEW)
+    world.act(commands.Fail, task, "ada", run=world.take("implement"), code="flaky")
+    assert (world.status(task), world.normalized(task)) == ("ready", "retrying")
+    assert world.refuse(commands.Claim, task, "bob").code == "not_ready"
+    world.later(MINUTE)
+    assert world.take("implement", "bob")
+    assert (world.hop("implement").failures, world.hop("implement").epoch) == (1, 2)
+
+
+def test_a_hop_whose_holder_vanished_is_recovered_and_given_up_after_as_many_failures_as_allowed(world: Gated) -> None:
+    task = world.begin(DIAMOND)
+    world.end("build")
+    for _ in range(3):
+        world.take("test")
+        world.expire(task)
+        world.later(20 * MINUTE)
+    assert world.statuses()["test"] == "failed"
+    assert world.tasks[task].last_error is not None
+    assert world.status(task) == "deadletter"
+    assert world.open_hops() == []
+
+
+def test_a_result_that_was_reported_before_the_holder_vanished_counts(world: Gated) -> None:
+    task = world.begin(REVIEW)
+    run = world.take("implement")
+    payload = {"hop": "implement", "result": {"agentId": "ada", "outcome": "done"}}
+    draft = Draft(type="task.completed", task_id=task, run_id=run, payload=payload)
+    world.commit(commands.RecordHeartbeat(actor="ada", task_id=task), Decision(drafts=(draft,)))
+    world.expire(task)
+    assert world.statuses()["implement"] == "done"
+    assert world.open_hops() == ["code-review"]
+
+
+def test_a_hop_that_lives_is_left_alone(world: Gated) -> None:
+    task = world.begin(REVIEW)
+    run = world.take("implement")
+    world.later(4 * MINUTE)
+    world.act(commands.RecordHeartbeat, task, "ada", run=run)
+    world.later(4 * MINUTE)
+    assert world.act(commands.Expire, task, "aof").drafts == ()
+
+
+def test_a_rejection_resets_what_comes_after_and_ends_who_runs_there(world: Gated) -> None:
+    task = world.begin(template(hop("a"), hop("b", "a"), hop("c", "a", canReject=True), hop("d", "b", "c")))
+    world.end("a")
+    beside = world.take("b", "bob")
+    world.end("c", "needs_review", "no tests")
+    assert world.statuses() == {"a": "ready", "b": "waiting", "c": "rejected", "d": "waiting"}
+    assert world.refuse(commands.Complete, task, "bob", run=beside, outcome="complete").code == "stale_lease"
+    assert world.runs[task][beside].status == "cancelled"
+
+
+def test_rejecting_to_predecessors_opens_only_those(world: Gated) -> None:
+    world.begin(template(hop("a"), hop("b", "a"), hop("c", "b", canReject=True, rejectionStrategy="predecessors")))
+    world.end("a")
+    world.end("b")
+    world.end("c", "needs_review", "again")
+    assert world.statuses() == {"a": "done", "b": "ready", "c": "rejected"}
+
+
+def test_time_that_is_over_escalates_once_and_then_ends_the_hop(world: Gated) -> None:
+    task = world.begin(template(hop("a", timeout="2h", escalateTo="architect"), hop("b", "a")))
+    world.later(HOUR)
+    assert due_hops(world.tasks[task], world.now) == ()
+    assert world.act(commands.TimeOut, task, "aof", hop="a").drafts == ()
+    run = world.take("a")
+    world.later(HOUR)
+    assert due_hops(world.tasks[task], world.now) == ("a",)
+    world.act(commands.TimeOut, task, "aof", hop="a")
+    assert (world.hop("a").role, world.statuses()["a"]) == ("architect", "ready")
+    assert world.refuse(commands.Complete, task, "ada", run=run, outcome="complete").code == "stale_lease"
+    world.later(2 * HOUR)
+    world.act(commands.TimeOut, task, "aof", hop="a")
+    assert world.statuses() == {"a": "timed_out", "b": "failed"}
+    assert (world.status(task), world.normalized(task)) == ("deadletter", "timed_out")
+
+
+def test_time_counts_from_when_the_task_could_run(world: Gated) -> None:
+    before = world.create(metadata={"reviewRequired": False})
+    task = world.begin(template(hop("a", timeout="2h")), depends_on=(before,))
+    world.later(5 * HOUR)
+    assert world.act(commands.TimeOut, task, "aof", hop="a").drafts == ()
+    world.act(commands.Complete, before, "ada")
+    assert world.act(commands.TimeOut, task, "aof", hop="a").drafts == ()
+    assert deadlines(world.tasks[task], [world.tasks[before]]) == {"a": world.now + 2 * HOUR}
+    world.act(commands.Pause, task)
+    world.later(3 * HOUR)
+    world.act(commands.Resume, task)
+    assert world.act(commands.TimeOut, task, "aof", hop="a").drafts == ()
+
+
+def test_without_auto_advance_a_hop_waits_for_an_approval(world: Gated) -> None:
+    task = world.begin(template(hop("a", autoAdvance=False), hop("b", "a")))
+    world.end("a")
+    assert (world.status(task), world.normalized(task)) == ("review", "waiting_permission")
+    world.act(commands.Reject, task, "pm", blockers=("too short",))
+    assert (world.status(task), world.open_hops()) == ("ready", ["a"])
+    world.end("a", agent="bob")
+    world.act(commands.Approve, task, "pm")
+    assert world.open_hops() == ["b"]
+
+
+def test_a_dead_task_is_retried_from_the_hop_that_failed(world: Gated) -> None:
+    task = world.begin(REVIEW)
+    world.end("implement")
+    world.act(commands.Fail, task, "ada", run=world.take("code-review"), retryable=False)
+    assert world.status(task) == "deadletter"
+    world.act(commands.RetryTask, task, reason="the service is back")
+    assert world.statuses() == {"implement": "done", "code-review": "ready", "ship": "waiting"}
+    assert world.status(task) == "ready"
+    assert world.goes_on() == "done"
+    world.act(commands.RetryTask, task, reason="all of it")
+    assert world.statuses() == {"implement": "ready", "code-review": "waiting", "ship": "waiting"}
+
+
+def test_cancelling_ends_every_run_once_their_hosts_have_stopped_them(world: Gated) -> None:
+    task = world.begin(DIAMOND)
+    world.end("build")
+    first, second = world.take("test", worker="process"), world.take("audit", "bob")
+    world.act(commands.CancelTask, task)
+    assert world.status(task) == "in-progress"
+    assert world.refuse(commands.Complete, task, "bob", run=second, outcome="complete").code == "stale_lease"
+    world.act(commands.Settle, task)
+    assert world.status(task) == "cancelled"
+    assert {world.runs[task][run].status for run in (first, second)} == {"cancelled"}
+
+
+def test_an_agent_with_two_hops_must_say_which_run_it_means(world: Gated) -> None:
+    task = world.begin(template(hop("a"), hop("b")))
+    world.take("a")
+    world.take("b")
+    assert world.refuse(commands.Complete, task, "ada", outcome="complete").code == "run_required"
+
+
+def test_a_skipped_hop_says_why_and_stands_in_nobodys_way(world: Gated) -> None:
+    risky = {"eq": {"field": "metadata.risk", "value": "high"}}
+    task = world.begin(template(hop("a"), hop("audit", "a", condition=risky), hop("ship", "audit")))
+    world.end("a")
+    assert world.statuses() == {"a": "done", "audit": "skipped", "ship": "ready"}
+    assert world.hop("audit").reason == "its condition does not hold"
+    world.end("ship")
+    assert world.status(task) == "done"
+
+
+def test_a_workflow_whose_hops_are_all_skipped_is_done_at_once(world: Gated) -> None:
+    task = world.begin(template(hop("a", condition={"has_tag": "never"})))
+    assert world.status(task) == "done"
+
+
+def test_a_known_agent_judges_no_work_of_its_own() -> None:
+    agents = (Agent(id="ada", roles=("developer", "reviewer")), Agent(id="bob", roles=("reviewer",)))
+    world = Gated(Policy(org=OrgChart(agents=agents)))
+    task = world.begin(REVIEW)
+    world.end("implement")
+    assert world.refuse(commands.Claim, task, "ada").code == "own_work"
+    assert world.take("code-review", "bob")
+
+
+def test_a_known_agent_without_the_role_is_told_who_has_it() -> None:
+    world = Gated(
+        Policy(org=OrgChart(agents=(Agent(id="ada", roles=("reviewer",)), Agent(id="dev", roles=("developer",)))))
+    )
+    task = world.begin(REVIEW)
+    refusal = world.refuse(commands.Claim, task, "ada")
+    assert isinstance(refusal, HopRoleMismatch)
+    assert refusal.hint == "leave it to dev"
