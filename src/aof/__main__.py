@@ -23,7 +23,7 @@ def main() -> NoReturn:
     """
     gc.set_threshold(_GARBAGE)
     lazy_imports.install()
-    from aof.surfaces.cli.main import main as run  # noqa: PLC0415 - after the hook
+    from aof.surfaces.cli.main import main as run
 
     code = run()
     sys.stdout.flush()

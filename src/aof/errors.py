@@ -174,10 +174,6 @@ class AofError(Exception):
         self.call = call
         self.details = details
 
-    def __init_subclass__(cls) -> None:
-        if cls.__module__.startswith("aof.core.errors."):
-            cls.__module__ = "aof.errors"  # where everybody else finds it
-
     @property
     def __notes__(self) -> list[str]:  # type: ignore[override] # what a traceback shows below the error
         ways = [(self.hint, self.call), *((self.otherwise,) if self.otherwise is not None else ())]

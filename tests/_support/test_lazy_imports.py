@@ -10,7 +10,7 @@ import pytest
 
 BEGIN = """
 import sys
-from aof._support import lazy_imports
+from aof.support import lazy_imports
 lazy_imports.install()
 """
 
@@ -79,7 +79,7 @@ def test_after_settling_nothing_is_pending_and_imports_are_ordinary(tmp_path: Pa
     (tmp_path / "later.py").write_text("print('later')\n")
     program = """
 from aof import late
-from aof.adapters.cli import main
+from aof.surfaces.cli import main
 lazy_imports.settle()
 from aof import later
 print(sum(type(one) is lazy_imports.LazyModule for one in list(sys.modules.values())))

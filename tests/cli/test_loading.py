@@ -107,8 +107,8 @@ def _packages(modules: frozenset[str]) -> set[str]:
 def test_a_verb_loads_no_other_surface_and_none_of_its_packages(folder: Path, words: tuple[str, ...]) -> None:
     loaded = _run(folder, *words)
     assert not _packages(loaded) & OTHER_SURFACES
-    adapters = {name for name in loaded if name.startswith("aof.adapters.")}
-    assert {name.split(".")[2] for name in adapters} <= {"cli", "system"}
+    assert {name.split(".")[2] for name in loaded if name.startswith("aof.surfaces.")} <= {"cli"}
+    assert {name.split(".")[2] for name in loaded if name.startswith("aof.service.")} <= {"bootstrap", "clock"}
 
 
 @pytest.mark.parametrize("words", LISTS, ids=" ".join)
@@ -146,7 +146,7 @@ def test_who_creates_a_task_loads_no_index(folder: Path) -> None:
 
 def test_help_loads_nothing_but_the_command_line(folder: Path) -> None:
     ours = {name for name in _run(folder, "--help") if name.startswith("aof")}
-    others = {name for name in ours if not name.startswith("aof.adapters.")}
+    others = {name for name in ours if not name.startswith("aof.surfaces.")}
     assert others == {"aof.__main__", "aof.support.lazy_imports", "aof.support.printable"}
 
 
@@ -157,7 +157,7 @@ def test_every_verb_names_a_handler_that_exists() -> None:
         assert bool(verb.handler) != bool(verb.operation)
         module, function = (verb.handler or "operation:perform").split(":")
         assert verb.handler or callable(getattr(Fabric, verb.operation))
-        assert callable(getattr(import_module(f"aof.adapters.cli.commands.{module}"), function))
+        assert callable(getattr(import_module(f"aof.surfaces.cli.commands.{module}"), function))
 
 
 def test_both_ways_to_json_give_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

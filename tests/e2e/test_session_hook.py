@@ -111,9 +111,9 @@ def test_locks_that_are_held_do_not_stop_the_session(project: Path) -> None:
 
 _HANGS = """\
 import sys, threading
-from aof.adapters.cli import main
-from aof.app.queries import primer
-primer.prime = lambda *given: threading.Event().wait()
+from aof.surfaces.cli import main
+from aof.runs import brief
+brief.prime = lambda *given: threading.Event().wait()
 sys.exit(main.main())
 """
 

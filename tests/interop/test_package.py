@@ -90,7 +90,7 @@ def test_the_wheel_holds_the_package_and_its_licence_and_nothing_else(built: Pat
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"aof", "aof_fabric"}
     assert "aof/py.typed" in names
     assert [name for name in names if name.endswith("licenses/LICENSE")] != []
-    board = ROOT / "src/aof/adapters/http/board"
+    board = ROOT / "src/aof/surfaces/board"
     files = [path for folder in ("templates", "static") for path in (board / folder).rglob("*") if path.is_file()]
     assert {str(path.relative_to(ROOT / "src")) for path in files} <= set(names)
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 SCRIPT = """
 import sys
-from aof._support import lazy_imports
+from aof.support import lazy_imports
 lazy_imports.install()
 from aof.surfaces.cli.main import main
 for words in (
     ["init"], ["create", "x"], ["claim", "--agent", "a"], ["list"], ["ready"], ["complete", "--agent", "a", "001"]):
     assert main(words) == 0
-heavy = ("aof.core.org", "aof.store.files.org_chart", "aof.store.files.strict_yaml")
+heavy = ("aof.org.chart", "aof.org.budgets", "aof.store.files.org_chart", "aof.store.files.strict_yaml")
 ran = [name for name in sys.modules if name.startswith(heavy) and lazy_imports.has_run(name)]
 print([name for name in ran if not hasattr(sys.modules[name], "__path__")], file=sys.stderr)
 """

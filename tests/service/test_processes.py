@@ -33,7 +33,7 @@ while not os.path.exists(sys.argv[1]) or not open(sys.argv[1]).read().endswith(c
     time.sleep(0.01)
 """
 UNGROUPED = process._PROGRAM.replace(
-    "main()", "from aof.adapters.runners import cgroups; cgroups.own = lambda: None; main()"
+    "main()", "from aof.service.runners import processes; processes.own_group = lambda: None; main()"
 )
 
 

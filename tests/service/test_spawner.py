@@ -40,14 +40,14 @@ WAITS = ALONE + "import signal; signal.pause()\n"
 # `aof up` that kills itself right before, or right after, one step of the runner.
 KILLED = """
 import os, signal, sys
-from aof.adapters.runners import attempt_folder, worker_note
+from aof.service.runners import attempts
 from aof.service.runners.process import ProcessRunner
 from aof.service.runners.process import Spawner, SupervisorLink
 from aof.api.fabric import Fabric
 from aof.service.bootstrap import open_fabric, serve
 
-OWNERS = {"take": attempt_folder, "claim": Fabric, "spawn": Spawner, "_hand_over": Spawner,
-          "write": worker_note, "send": SupervisorLink, "expect": SupervisorLink,
+OWNERS = {"take_folder": attempts, "claim": Fabric, "spawn": Spawner, "_hand_over": Spawner,
+          "write_note": attempts, "send": SupervisorLink, "expect": SupervisorLink,
           "_noted": ProcessRunner, "_sent_off": ProcessRunner, "_let_go": ProcessRunner}
 root, when, step, count = sys.argv[1:]
 owner, times = OWNERS[step], [int(count)]
@@ -67,16 +67,16 @@ with open_fabric(root) as fabric:
     serve(fabric, once=True)
 """
 STEPS = [
-    ("before", "take", 1),
-    ("after", "take", 1),
+    ("before", "take_folder", 1),
+    ("after", "take_folder", 1),
     ("after", "claim", 1),
     ("before", "spawn", 1),
     ("before", "_hand_over", 1),
     ("after", "_hand_over", 1),
     ("after", "spawn", 1),
     ("after", "expect", 1),
-    ("before", "write", 1),
-    ("after", "write", 1),
+    ("before", "write_note", 1),
+    ("after", "write_note", 1),
     ("before", "send", 2),
     ("after", "send", 2),
     ("after", "expect", 2),

@@ -70,8 +70,16 @@ if TYPE_CHECKING:
     from aof.scheduler.tick import Ticked
     from aof.store.directory import OrgReport, WorkflowReport
     from aof.store.lists import Row
-    from aof.supervision import operations as supervision_operations
-    from aof.supervision.operations import AgentPage, Flow, InboxPage, Moves, Neighbourhood, TaskMoment, TimelinePage
+    from aof.supervision.operations import (
+        AgentPage,
+        Flow,
+        InboxPage,
+        Moves,
+        Neighbourhood,
+        TaskMoment,
+        TimelinePage,
+        WhoAmI,
+    )
     from aof.tasks.changes import BulkReport, Undone
     from aof.tasks.model import Task
     from aof.workflows.operations import Portrait
@@ -2034,7 +2042,7 @@ class Facade:
         """What needs a person, most urgent first; for one person: what waits for that one or nobody in particular."""
         return self.services.inbox.inbox(kind=kind, person=person, limit=limit, cursor=cursor)
 
-    def whoami(self) -> supervision_operations.WhoAmI:
+    def whoami(self) -> WhoAmI:
         """Who you are to AOF: name, where it comes from, rights, and the data directory."""
         return self.services.caller.whoami()
 

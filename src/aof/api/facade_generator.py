@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from aof.kernel.context import checked
+from aof.kernel.context import checks_arguments
 from aof.support.printable import Say, silent
 
 TYPE_CHECKING = False
@@ -42,7 +42,7 @@ else:  # the rules refuse other words, and say which ones there are
     {words} = str
 
 
-@checked("fabric")
+@checks_arguments("fabric")
 class Facade:
     """Asks the service that knows. Programs use `Fabric`."""
 

@@ -73,7 +73,7 @@ def _small_file(folder: Path, number: int) -> Iterator[Operation]:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         os.write(fd, _RAW_LINE)
         os.close(fd)
-        os.rename(temporary, f"{folder}/{number}/{count}")  # noqa: PTH104 - nothing but the call
+        os.rename(temporary, f"{folder}/{number}/{count}")
 
     yield write
 

@@ -85,11 +85,11 @@ def number_of(title: str) -> int:
 def fields(lines: Sequence[Line]) -> Iterator[tuple[str, str, int]]:
     """Key, value and line of every field, in tables of two columns, bold lines, plain lines and bullets."""
     inside: set[int] = set()
-    for table in tables(lines):
-        inside |= set(range(table.begin, table.end))
-        for row in table.rows:
-            if row.cells:
-                yield row.cells[0], row.cells[1] if len(row.cells) > 1 else "", row.number
+    for grid in tables(lines):
+        inside |= set(range(grid.begin, grid.end))
+        for one in grid.rows:
+            if one.cells:
+                yield one.cells[0], one.cells[1] if len(one.cells) > 1 else "", one.number
     for line in lines:
         if line.kind == "text" and line.number not in inside:
             bullet = _BULLET.match(line.text)

@@ -1,6 +1,6 @@
 """The marks that git leaves where it could not merge a text: which sides there are, and each one whole.
 
-AOF's merge driver (`aof.stores.filesystem.working_copy.git_driver`) keeps whole versions between such marks, one block
+AOF's merge driver, a line of shell, keeps whole versions between such marks, one block
 for each merge:
 
     <<<<<<< aof merge: OURS BASE THEIRS     each as its size and git's hash of it, or `-` where the version is not here

@@ -616,8 +616,8 @@ def originals(text: str, events: Sequence[Event], said: Said, *, nearby: bool = 
     kept: list[HandEdit] = []
     lost = lost_entries(known.entries, events, said, nearby=nearby)
     changed = [(event, wanted, there) for event, wanted, there in lost if there is not None and event.type == ENTRY]
-    for row, like, as_written in decided_rows(known.decisions, events):
-        if like is None or as_written:
+    for row, like, unchanged in decided_rows(known.decisions, events):
+        if like is None or unchanged:
             continue
         before = lines[like.number - 1].rstrip("\r\n")
         lines[like.number - 1] = markdown.row((*row, like.section)) + end

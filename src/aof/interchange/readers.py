@@ -153,8 +153,8 @@ _BEADS_ABOUT: Final = (
     "created_by",
 )
 _BEADS_USED: Final = (
-    *_BEADS_ABOUT, "id", "title", "description", "design", "acceptance_criteria", "notes", "status", "priority", "assignee",
-    "labels", "dependencies", "comments", "content_hash", "due_at",
+    *_BEADS_ABOUT, "id", "title", "description", "design", "acceptance_criteria", "notes", "status", "priority",
+    "assignee", "labels", "dependencies", "comments", "content_hash", "due_at",
 )  # fmt: skip
 _BEADS_PARTS: Final = {
     "dependencies": ("issue_id", "depends_on_id", "type"),

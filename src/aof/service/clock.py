@@ -29,7 +29,7 @@ class SystemClock:
 @cache
 def _boot_id() -> str:
     try:
-        with open(_BOOT_ID, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs start-up time
+        with open(_BOOT_ID, encoding="utf-8") as file:
             return file.read().strip()
     except OSError:
         return ""

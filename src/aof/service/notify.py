@@ -109,8 +109,8 @@ class FileNotifier:
     def __init__(self, root: str, file: str, refused: Callable[[], str | None] = lambda: None) -> None:
         self._refused = refused
         self._said = False
-        self._path = os.path.join(root, file)  # noqa: PTH118 - pathlib costs start-up time
-        self._beneath = None if os.path.isabs(file) else ConfinedFolder(root)  # noqa: PTH117 - as above
+        self._path = os.path.join(root, file)
+        self._beneath = None if os.path.isabs(file) else ConfinedFolder(root)
 
     def notify(self, notification: Notification) -> None:
         """Append a line; a relative path stays in the data directory, and no link leads it out."""

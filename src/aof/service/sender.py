@@ -29,7 +29,7 @@ class Outcome(IntEnum):
 def send(url: str, subject: str, text: str) -> tuple[Outcome, str]:
     """Send it; the outcome, and the status of HTTP where there is one."""
     try:
-        import apprise  # noqa: PLC0415 - an extra that not everybody has
+        import apprise
     except ModuleNotFoundError:
         return Outcome.NOT_INSTALLED, ""
     said = io.StringIO()

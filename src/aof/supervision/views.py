@@ -31,7 +31,16 @@ if TYPE_CHECKING:
     from aof.kernel.context import Environment, Principal
     from aof.kernel.dispatcher import Dispatcher
     from aof.supervision.chronicle import AgentRuns, FlowFacts, RunSpan
-    from aof.supervision.operations import Flow, Move, Moves, Neighbourhood, TaskMoment, TimelinePage, TimelineRow
+    from aof.supervision.operations import (
+        Flow,
+        Move,
+        Moves,
+        Neighbourhood,
+        TaskMoment,
+        TimelinePage,
+        TimelineRow,
+        WhoAmI,
+    )
     from aof.tasks.model import Task
 
 
@@ -43,7 +52,7 @@ class CallerService:
         self._principal = principal
         self._authentication = asked
 
-    def whoami(self) -> operations.WhoAmI:
+    def whoami(self) -> WhoAmI:
         """Who you are to AOF: name, where it comes from, rights, and the data directory."""
         who, place = self._principal.identity or identity.NOBODY, self._environment.place
         name = identity.name_of(who) or self._principal.actor

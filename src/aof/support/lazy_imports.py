@@ -1,6 +1,6 @@
 """Lazy imports for the `aof` command: a module runs when something of it is first used, not when it is imported.
 
-Start-up time is the user's time, and most calls need a small part of AOF. With this hook `from aof.app import fabric`
+Start-up time is the user's time, and most calls need a small part of AOF. With this hook `from aof.api import fabric`
 and `import msgspec` cost nothing until `fabric.Fabric` or `msgspec.Struct` is looked up. `from module import name`
 looks the name up at once, so what only some calls need is imported as a module. Only the command's entry point installs
 the hook: programs that import AOF get ordinary imports. Must not know what any module does.

@@ -190,7 +190,8 @@ def test_a_handoff_by_hand_that_lacks_something_is_read_and_named() -> None:
 @requirement("comms.envelope.actor", "comms.envelope.timestamp", "comms.envelope.subject")
 def test_actor_time_and_subject_come_from_where_a_person_sees_them() -> None:
     text = (
-        f"{worklog_text.new_worklog('p')}\n## Session 3 — 2026-02-08\n\n14:32 — B: parser done (47 pass). Next: A wiring.\n\n"
+        f"{worklog_text.new_worklog('p')}\n## Session 3 — 2026-02-08\n\n"
+        "14:32 — B: parser done (47 pass). Next: A wiring.\n\n"
         "### A: Parser rewrite\n\nHandoff: x\nOwner: B\nStatus: Complete\n"
     )
     known = parse_worklog(text)

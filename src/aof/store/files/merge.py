@@ -391,12 +391,12 @@ class _Files:
     def _previous(self, text: bytes, seq: int, name: str) -> str:
         """The one line that this one follows from."""
         near = self._by_seq.get(seq - 1, [])
-        for digest in (*near, GENESIS):
-            if chain.proves(text, digest):
-                return digest
-        for digest, home in self._homes.items():  # numbers may leave a gap
-            if home.lines and chain.proves(text, digest):
-                return digest
+        for before in (*near, GENESIS):
+            if chain.proves(text, before):
+                return before
+        for before, home in self._homes.items():  # numbers may leave a gap
+            if home.lines and chain.proves(text, before):
+                return before
         raise broken(name)
 
     def _home(self, file: LaneFile, previous: str, event: Event, stays: str) -> LaneFile:

@@ -97,10 +97,10 @@ class Recovery:
         for task_id in [task_id for task_id in self._heads.ids() if task_id not in known]:
             self._heads.forget(task_id)
         for task_id, folded in known.items():
-            for path, digest in folded.last_files.items():
+            for path, written in folded.last_files.items():
                 folder = "archive" if path.startswith("archive/") else path.split("/")[1]
                 assert folded.task is not None
-                self._heads.put(task_id, folded.task.rev, folder, digest)
+                self._heads.put(task_id, folded.task.rev, folder, written)
 
     def highest_rev(self) -> int:
         """The highest `rev` in any task's file: no later event may have a number that a file has already."""

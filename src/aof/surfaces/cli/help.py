@@ -203,7 +203,7 @@ def _quoted(text: str) -> str:
 
 _HEAD = """# The `aof` command
 
-<!-- Written by `python -m aof.surfaces.cli.help`; change the rows below `src/aof/app/operations`, or
+<!-- Written by `python -m aof.surfaces.cli.help`; change the rows in the `operations.py` of each subject, or
      `src/aof/surfaces/cli/verbs.py` for verbs that are not an operation. -->
 
 `aof VERB [ARGUMENTS] [OPTIONS]`. A task ID may be shortened to any part that begins at a dash and stands for one task

@@ -71,11 +71,11 @@ def _carried_out(words: list[str], *, as_json: bool) -> int:
 def _take_standard_streams() -> None:
     """A stream that was closed before we began: its number must not become that of a file of ours."""
     if sys.stdin is None:
-        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - open as long as the process
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 - open as long as the process
     if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as above
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as above
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as above
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as above
 
 
 def _mute() -> None:

@@ -114,5 +114,5 @@ def _bounded(path: str, most: int) -> bytes:
     """What a file has, up to one byte more than it may: one that never ends is not read to its end."""
     if path == "-":
         return sys.stdin.buffer.read(most + 1)
-    with open(path, "rb") as file:  # noqa: PTH123 - pathlib costs start-up time
+    with open(path, "rb") as file:
         return file.read(most + 1)

@@ -354,7 +354,7 @@ def test_the_reports_stay_the_same_over_a_second_look(desk: Desk) -> None:
 
 def test_every_problem_that_doctor_knows_is_described_and_has_a_test() -> None:
     root = ROOT
-    sources = [*(root / "src/aof/stores/filesystem/doctor").glob("*.py"), root / "src/aof/maintenance/operations.py"]
+    sources = [*(root / "src/aof/store/files").glob("doctor*.py"), root / "src/aof/maintenance/operations.py"]
     found = {code for path in sources for code in re.findall(r'"([a-z]+(?:_[a-z]+)+)"', path.read_text("utf-8"))}
     found |= {"log_damaged", "unreadable_task", "another_task", "log_line_endings"}
     described = (root / "docs/howto/recover-from-damage.md").read_text("utf-8")

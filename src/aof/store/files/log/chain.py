@@ -201,7 +201,8 @@ def parsed_header(line: bytes, segment: str) -> Header:
 
 def refused_lane(segment: str, what: str, lacking: str = "") -> LaneRefused:
     """A file that is no lane of this log; or `lacking` is the one that should have what it builds on."""
-    hint = f"get the file from the clone that wrote it, or move it out of events/: 'mv .aof/events/{segment}{LANE_SUFFIX} .'"
+    away = f"'mv .aof/events/{segment}{LANE_SUFFIX} .'"
+    hint = f"get the file from the clone that wrote it, or move it out of events/: {away}"
     if lacking:
         back = f"if {lacking} was cut or removed, get it back: 'git checkout HEAD -- .aof/events/{lacking}'"
         hint = f"{back}; else {hint}"
