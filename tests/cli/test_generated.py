@@ -13,7 +13,7 @@ from aof.surfaces.cli.generate import FILE, HANDLERS, generated, verb_of
 from aof.surfaces.cli.help import help_text
 from aof.surfaces.cli.operations import VERBS
 
-ARCHITECTURE = Path(__file__).parents[3] / "ARCHITECTURE.md"
+ARCHITECTURE = Path(__file__).parents[2] / "ARCHITECTURE.md"
 
 
 def test_the_committed_table_is_the_one_that_the_catalogue_gives() -> None:
