@@ -13,6 +13,7 @@ from aof.app.documents.charter import brief
 from aof.app.documents.mailbox import mail_brief
 from aof.app.fabric import Fabric
 from aof.app.org import reviews
+from aof.app.queries import ready_queue
 from aof.app.runs.children import children_of
 from aof.core.errors.base import AofError
 from aof.core.evolve.comments import comments_of
@@ -30,7 +31,7 @@ _COMMENT = 160
 def prime(fabric: Fabric, agent: str) -> str:
     """The text for one agent, whose turn begins with it."""
     mail = fabric.turn_began(agent, "prime").messages
-    counts = fabric.status(compact=True).by_status
+    counts = ready_queue.counts(fabric, fabric.status(compact=True).by_status)
     held = [Row.of(task, None) for task in fabric.running() if any(one.agent == agent for one in leases(task))]
     for row in held:
         if row.due is not None and times.end_of(row.due) < times.iso(fabric.now()):
@@ -41,7 +42,7 @@ def prime(fabric: Fabric, agent: str) -> str:
         f"# AOF: you are {agent}",
         "",
         "You share these tasks with other agents: claim one before you work on it, and report how it ended.",
-        "Tasks: " + (", ".join(f"{count} {status}" for status, count in counts.items()) or "none yet"),
+        "Tasks: " + (", ".join(f"{count} {status}" for status, count in counts) or "none yet"),
         *_first_call(agent, held, waiting.tasks),
     ]
     lines += _section("You hold", held, len(held), _sent_back(fabric, held))

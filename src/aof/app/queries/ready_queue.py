@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from aof.app.queries import cursors, explain
 from aof.app.queries.lists import Listed
 from aof.core.model import workflow
-from aof.core.model.lifecycle import PRIORITIES
+from aof.core.model.lifecycle import PRIORITIES, STATUSES
 from aof.core.org import routing
 from aof.ports.lists import Query, Row, Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Unpack
+    from typing import Any, Unpack
 
     from aof.app.commands.context import Environment
+    from aof.app.fabric import Fabric
     from aof.app.operations.filters import Filters
     from aof.app.queries.ended_leases import EndedLease
     from aof.core.model.task import Task
@@ -40,6 +41,18 @@ def ended(environment: Environment) -> Iterator[EndedLease]:
     from aof.app.queries.ended_leases import ended_leases
 
     return ended_leases(environment)
+
+
+def counts(fabric: Fabric, by_status: dict[str, int], **filters: Any) -> list[tuple[str, int]]:
+    """How many tasks there are of each kind: `ready` are those that can be claimed now, the others of them wait."""
+    found: list[tuple[str, int]] = []
+    for name in sorted(by_status, key=STATUSES.index):
+        if name != "ready":
+            found.append((name, by_status[name]))
+            continue
+        free = fabric.claimable(**filters)
+        found += [(word, count) for word, count in (("ready", free), ("waiting", by_status[name] - free)) if count]
+    return found
 
 
 class ReadyQueue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.terminal import task_view
+from aof.app.queries import ready_queue
 from aof.core.model import lifecycle
 
 TYPE_CHECKING = False
@@ -182,26 +183,14 @@ def status(context: Context, values: dict[str, Any]) -> Answer:
     def text(screen: Screen) -> None:
 
         if compact:
-            told = counts(context.fabric, summary.by_status, **values)
+            told = ready_queue.counts(context.fabric, summary.by_status, **values)
             screen.line(" ".join(f"{name}:{count}" for name, count in told) or "no tasks")
             return
-        for name, count in counts(context.fabric, summary.by_status, **values):
+        for name, count in ready_queue.counts(context.fabric, summary.by_status, **values):
             screen.line(f"{count:>6}  {screen.paint(name, name)}")
         screen.line(f"{summary.total:>6}  in all")
 
     return Answer(summary, text)
-
-
-def counts(fabric: Fabric, by_status: dict[str, int], **filters: Any) -> list[tuple[str, int]]:
-    """How many tasks there are of each kind: `ready` are those that can be claimed now, the others of them wait."""
-    found: list[tuple[str, int]] = []
-    for name in sorted(by_status, key=lifecycle.STATUSES.index):
-        if name != "ready":
-            found.append((name, by_status[name]))
-            continue
-        free = fabric.claimable(**filters)
-        found += [(word, count) for word, count in (("ready", free), ("waiting", by_status[name] - free)) if count]
-    return found
 
 
 def show(context: Context, values: dict[str, Any]) -> Answer:

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from aof.adapters.cli.commands import service
-from aof.adapters.cli.commands.queries import counts
 from aof.adapters.cli.output import Answer, Context
 from aof.adapters.cli.spec.parser import UsageError
 from aof.adapters.cli.terminal import live, task_view
 from aof.adapters.cli.terminal.screen import Screen, ago
 from aof.adapters.cli.terminal.text_width import clean, cut, pad, width
 from aof.app.fabric import Fabric
+from aof.app.queries import ready_queue
 from aof.core.model.task import Task
 from aof.core.model.times import millis
 from aof.core.model.workflow import held_leases
@@ -179,7 +179,9 @@ def _watch(context: Context, screen: Screen) -> None:
 
     fabric = context.fabric
     now = fabric.now()
-    parts = [(f"{name} {count}", name) for name, count in counts(fabric, fabric.status(compact=True).by_status)]
+    parts = [
+        (f"{name} {count}", name) for name, count in ready_queue.counts(fabric, fabric.status(compact=True).by_status)
+    ]
     screen.say(
         *(part for pair in zip(parts, ["  "] * len(parts), strict=True) for part in pair) if parts else "no tasks"
     )
