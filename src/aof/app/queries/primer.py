@@ -141,7 +141,7 @@ def _overdue(fabric: Fabric, agent: str) -> list[str]:
 
 def _worklog(fabric: Fabric, agent: str) -> list[str]:
     with suppress(AofError):  # an agent that cannot get it can still work
-        return worklog_brief.worklog_brief(fabric.catch_up(agent, worklog_brief.MOST))
+        return worklog_brief.worklog_brief(fabric.catch_up(agent, worklog_brief.MOST), agent)
     return []
 
 
