@@ -17,11 +17,15 @@ hops:
 """
 
 
+def _review(tmp_path: Path) -> None:
+    (tmp_path / ".aof/workflows").mkdir(exist_ok=True)
+    (tmp_path / ".aof/workflows/review.yaml").write_text(REVIEW)
+
+
 @pytest.fixture
 def gated(aof: Aof, tmp_path: Path) -> str:
     """A task whose first hop ada has completed, and what that call printed."""
-    (tmp_path / ".aof/workflows").mkdir(exist_ok=True)
-    (tmp_path / ".aof/workflows/review.yaml").write_text(REVIEW)
+    _review(tmp_path)
     aof("create", "Add refresh", "--workflow", "review", "--actor", "boss")
     aof("claim", "001", "--agent", "ada")
     aof("progress", "001", "half of it", "--agent", "ada")
@@ -123,3 +127,61 @@ def test_a_task_waits_for_another_in_the_word_that_lists_use(aof: Aof) -> None:
     aof("create", "First")
     assert "which is ready" in aof("create", "Second", "--dep", "001").out
     assert "which is not claimed yet" in aof("create", "Third", "--dep", "002").out
+
+
+def _unnamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents run under a user of their own, and nobody says who calls."""
+    monkeypatch.delenv("AOF_ACTOR")
+    monkeypatch.setenv("USER", "root")
+
+
+def test_agents_under_one_user_of_the_system_judge_each_others_work(
+    aof: Aof, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _unnamed(monkeypatch)
+    _review(tmp_path)
+    aof("create", "Add refresh", "--workflow", "review", "--actor", "boss")
+    aof("create", "Plain", "--actor", "boss")
+    for task in ("001", "002"):
+        aof("claim", task, "--agent", "ada")
+        aof("complete", task, "it works", "--agent", "ada")
+    own = aof("claim", "001", "--agent", "ADA", "--json")
+    assert (own.error["code"], own.error["message"].split(" of ")[0]) == (
+        "own_work",
+        "ADA has worked on hop 'implement'",
+    )
+    assert aof("claim", "--agent", "bob").code == 0
+    assert aof("complete", "001", "good", "--agent", "bob").out.endswith("done\n")
+    assert "  done" in aof("complete", "002", "good", "--agent", "bob").out
+
+
+def test_the_user_of_the_system_does_not_judge_what_it_has_called_and_is_told_whose_run_it_was(
+    aof: Aof, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _unnamed(monkeypatch)
+    aof("create", "Plain", "--actor", "boss")
+    aof("claim", "001", "--agent", "ada")
+    aof("complete", "001", "it works", "--agent", "ada")
+    said = aof("approve", "001").err
+    assert "root also called ada's run of TASK-" in said
+    assert "--solo" not in said
+
+
+def test_a_caller_that_was_named_stands_behind_the_names_it_gives_and_learns_how_to_call(
+    aof: Aof, tmp_path: Path
+) -> None:
+    _review(tmp_path)
+    aof("create", "Add refresh", "--workflow", "review")
+    aof("claim", "001", "--agent", "ada", "--actor", "host")
+    aof("complete", "001", "it works", "--agent", "ada", "--actor", "host")
+    said = aof("claim", "001", "--agent", "bob", "--actor", "host").err
+    assert "host, who calls as bob, also called ada's run of hop 'implement'" in said
+    assert "--actor bob" in said
+    assert aof("claim", "001", "--agent", "bob", "--actor", "bob").code == 0
+
+
+def test_only_a_person_is_told_how_to_allow_own_work(aof: Aof) -> None:
+    for name, told in (("ada", False), ("tester", True)):
+        task = aof("create", "Plain", "--actor", "boss", "--json").data["taskId"]
+        aof("complete", task, "it works", "--agent", name, "--actor", name)
+        assert ("--solo" in aof("approve", task, "--actor", name).err) is told
