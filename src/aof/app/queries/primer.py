@@ -171,6 +171,7 @@ def _section(title: str, rows: list[Row], total: int, notes: Mapping[str, str] =
         return ["", f"{title}: nothing"]
     shown = [
         f"- {row.id} ({row.priority}, {row.status}{_due(row)}) {row.title[:_TITLE]}"
+        + (f": {row.step}" if row.step is not None else "")
         + (f"; {notes[row.id]}" if row.id in notes else "")
         for row in rows[:_EACH]
     ]

@@ -164,6 +164,11 @@ def own_work(records: Records, task: Task, hop: HopState, command: c.OnTask) -> 
     )
 
 
+def authors_of(workflow: Workflow, hop: str) -> tuple[str, ...]:
+    """Whose work the hop judges, as far as somebody has done it."""
+    return tuple(dict.fromkeys(other.agent for other in _judged(workflow, hop) if other.agent is not None))
+
+
 def judges_own(workflow: Workflow, hop: str, agent: str) -> bool:
     """Whether the agent would judge its own work of an earlier hop by taking this one."""
     return not folded((agent,)).isdisjoint(of_hops(_judged(workflow, hop)))

@@ -185,3 +185,26 @@ def test_only_a_person_is_told_how_to_allow_own_work(aof: Aof) -> None:
         task = aof("create", "Plain", "--actor", "boss", "--json").data["taskId"]
         aof("complete", task, "it works", "--agent", name, "--actor", name)
         assert ("--solo" in aof("approve", task, "--actor", name).err) is told
+
+
+def test_who_did_the_work_is_not_offered_its_review_and_reads_why(aof: Aof, gated: str) -> None:
+    assert gated
+    aof("create", "Another", "--actor", "boss", "--priority", "low")
+    assert "Add refresh" not in aof("ready", "--agent", "ada").out
+    assert "ada has worked on hop 'implement'" in aof("ready", "--explain", "--agent", "ada").out
+    assert "Next: aof_task_claim TASK-" in (primed := aof("prime", "--agent", "ada").out)
+    assert "Add refresh" not in primed
+    assert aof("claim", "--agent", "ada", "--json").data["taskId"].endswith("002")
+    refused = aof("claim", "--agent", "ada")
+    assert (refused.code, "aof ready --explain --agent ada" in refused.err) == (3, True)
+
+
+def test_a_review_is_offered_as_one(aof: Aof, gated: str) -> None:
+    assert gated
+    offered = "Add refresh: code-review (reviewer) of ada's work"
+    for words in (("ready",), ("ready", "--agent", "bob"), ("prime", "--agent", "bob")):
+        assert offered in aof(*words).out
+    (row,) = aof("ready", "--agent", "bob", "--json").data["tasks"]
+    assert (row["hop"], row["role"], row["reviews"]) == ("code-review", "reviewer", ["ada"])
+    page = aof("ready", "--agent", "ada", "--json").data
+    assert (page["total"], page["tasks"]) == (0, [])
