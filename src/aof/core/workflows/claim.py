@@ -157,8 +157,9 @@ def own_work(records: Records, task: Task, hop: HopState, command: c.OnTask) -> 
     part, way_out = part_in(task, command, of_hops((done,)), f"hop '{done.id}' of {task.id}")
     return OwnWork(
         f"{part} and cannot judge it in hop '{hop.id}'",
-        f"somebody else takes it: another agent, or a maintainer under a name that has not worked on it{way_out}",
-        Call("workflow_show", {"name": task.id}),
+        f"somebody else takes it: another agent, or a maintainer under a name that has not worked on it{way_out}; "
+        "see what you can take",
+        Call("ready", {"agent": agent}),
         agent=agent,
         hop=hop.id,
     )

@@ -208,3 +208,11 @@ def test_a_review_is_offered_as_one(aof: Aof, gated: str) -> None:
     assert (row["hop"], row["role"], row["reviews"]) == ("code-review", "reviewer", ["ada"])
     page = aof("ready", "--agent", "ada", "--json").data
     assert (page["total"], page["tasks"]) == (0, [])
+
+
+def test_a_question_says_how_its_answer_is_got_and_when_it_has_ended_the_run(aof: Aof) -> None:
+    aof("create", "Work")
+    aof("claim", "001", "--agent", "ada")
+    assert "question Q1 and wait" in aof("ask", "001", "Which?", "--agent", "ada", "--json").data["note"]
+    said = aof("ask", "001", "And this?", "--leave", "--agent", "ada").out
+    assert "Q2 is open: the run has ended; the answer makes the task ready again" in said
