@@ -216,3 +216,10 @@ def test_a_question_says_how_its_answer_is_got_and_when_it_has_ended_the_run(aof
     assert "question Q1 and wait" in aof("ask", "001", "Which?", "--agent", "ada", "--json").data["note"]
     said = aof("ask", "001", "And this?", "--leave", "--agent", "ada").out
     assert "Q2 is open: the run has ended; the answer makes the task ready again" in said
+
+
+def test_a_worker_that_lost_its_run_finds_it_in_show_and_in_prime(aof: Aof, gated: str) -> None:
+    assert gated
+    run = aof("claim", "001", "--agent", "bob", "--json").data["runId"]
+    assert f"code-review [reviewer] running by bob as {run}" in aof("show", "001").out
+    assert f"Add refresh; as {run}" in aof("prime", "--agent", "bob").out
