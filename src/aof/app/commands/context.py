@@ -159,6 +159,10 @@ class Principal:
         """The service, which passes on what a worker of this agent has printed."""
         return self.but(secret=None, known=identity.Identity(agent=agent, trusted=True))
 
+    def is_default(self, place: Whereabouts | None) -> bool:
+        """Whether nobody named the caller, so that its name is that of the operating system's user."""
+        return place is not None and place.actor_from == "user" and place.actor == self.actor
+
     @property
     def identity(self) -> Identity | None:
         """What is known of the caller; None where nothing is."""

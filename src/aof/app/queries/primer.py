@@ -24,6 +24,7 @@ from aof.core.validation.visible import visible_line
 from aof.ports.lists import Row
 
 _EACH = 5
+_WITH_RUN = 2  # tasks of which the run is named, too: the text has to stay short
 _TITLE = 80
 _COMMENT = 160
 
@@ -32,7 +33,8 @@ def prime(fabric: Fabric, agent: str) -> str:
     """The text for one agent, whose turn begins with it."""
     mail = fabric.turn_began(agent, "prime").messages
     counts = ready_queue.counts(fabric, fabric.status(compact=True).by_status)
-    held = [Row.of(task, None) for task in fabric.running() if any(one.agent == agent for one in leases(task))]
+    runs = {task.id: (task, [one.run_id for one in leases(task) if one.agent == agent]) for task in fabric.running()}
+    held = [Row.of(task, None) for task, own in runs.values() if own]
     for row in held:
         if row.due is not None and times.end_of(row.due) < times.iso(fabric.now()):
             row["overdue"] = True
@@ -41,11 +43,14 @@ def prime(fabric: Fabric, agent: str) -> str:
     lines = [
         f"# AOF: you are {agent}",
         "",
-        "You share these tasks with other agents: claim one before you work on it, and report how it ended.",
+        "Claim a task before you work on it, and report its end.",
         "Tasks: " + (", ".join(f"{count} {status}" for status, count in counts) or "none yet"),
         *_first_call(agent, held, waiting.tasks),
     ]
-    lines += _section("You hold", held, len(held), _sent_back(fabric, held))
+    back = _sent_back(fabric, held)
+    for row in held[:_WITH_RUN]:
+        back[row.id] = "; ".join(filter(None, (f"as {', '.join(runs[row.id][1])}", back.get(row.id))))
+    lines += _section("You hold", held, len(held), back)
     lines += _comments(fabric, held)
     lines += _section("Ready for you", list(waiting.tasks), waiting.total, _sent_back(fabric, waiting.tasks))
     lines += _below(fabric, (*held[:_EACH], *waiting.tasks))
@@ -58,14 +63,13 @@ def prime(fabric: Fabric, agent: str) -> str:
     lines += [
         "",
         "How to work:",
-        f"- take: aof_task_claim (CLI: aof claim ID --agent {agent} --keep); read: aof_task_show (aof show ID)",
-        f"- while working: aof_task_update with a note (aof progress ID {me} --text …)",
+        f"- take: aof_task_claim (aof claim ID --agent {agent} --keep); read: aof show ID",
+        f"- report: aof_task_update (aof progress ID {me} --text …)",
         f"- finish: aof_task_complete (aof complete ID {me} --text …)",
         f"- ask a person: aof_ask (aof ask ID … {me} --wait 10m)",
         f"- stuck: aof_task_block (aof block ID --actor {agent} --reason …)",
         f"- delegate: aof_dispatch (aof create TITLE --parent ID --agent OTHER --actor {agent}),",
         f"  then aof_task_release (aof release ID --wait-for-children {me})",
-        "- an error names the call that works",
     ]
     return "\n".join(lines) + "\n"
 
@@ -172,6 +176,7 @@ def _section(title: str, rows: list[Row], total: int, notes: Mapping[str, str] =
         return ["", f"{title}: nothing"]
     shown = [
         f"- {row.id} ({row.priority}, {row.status}{_due(row)}) {row.title[:_TITLE]}"
+        + (f": {row.step}" if row.step is not None else "")
         + (f"; {notes[row.id]}" if row.id in notes else "")
         for row in rows[:_EACH]
     ]

@@ -65,7 +65,7 @@ class RunService:
 
     @cached_property
     def _queue(self) -> ready_queue.ReadyQueue:
-        return ready_queue.ReadyQueue(self._environment)
+        return ready_queue.ReadyQueue(self._environment, self._principal)
 
     def claim(
         self,
@@ -178,7 +178,7 @@ class RunService:
         raise NothingReady(
             f"there is nothing that {given['agent']} can claim now",
             "see what each task waits for",
-            Call("ready", {"explain": True}),
+            Call("ready", {"explain": True, "agent": given["agent"]}),
         )
 
     def _claimed(self, given: dict[str, Any]) -> Grant:

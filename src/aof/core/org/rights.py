@@ -19,7 +19,7 @@ from aof.core.model.policy import Policy
 from aof.core.model.records import Records
 from aof.core.model.task import Task
 from aof.core.model.workflow import leases
-from aof.core.tasks.authorship import authors, did, folded, is_own
+from aof.core.tasks.authorship import authors, did, folded, is_own, is_shell, part_in
 
 _AT_ONCE = 1
 Kind = Literal["worker", "reviewer", "lead", "maintainer"]
@@ -39,6 +39,7 @@ KINDS_BY_NAME: Final[dict[str, RoleKind]] = {
     "orchestrator": "lead",
     "architect": "lead",
 }
+_ALONE: Final = "; if you work alone, allow it for all your work: 'aof init --solo' (selfReview in aof.toml)"
 _STEERING: Final = (
     c.CancelTask,
     c.Block,
@@ -315,15 +316,17 @@ def own_work(records: Records, task: Task, command: c.OnTask) -> OwnWork | None:
     """
     if right_for(task, command) != "judge" or sends_back(command):
         return None
-    names = authors(task, getattr(command, "hop", None))
+    names, maintainers = authors(task, getattr(command, "hop", None)), records.policy.maintainers
     repeats = isinstance(command, c.Complete) and not names.isdisjoint(folded((command.acting, command.actor)))
     if repeats or not is_own(records.policy, task, command, names):
         return None  # a report that the caller behind the run repeats changes nothing, and is no approval
     agent = acting(task, command)
+    part, way_out = part_in(task, command, names, task.id)
+    alone = "" if not is_shell(command) or (maintainers and command.actor not in maintainers) else _ALONE
     return OwnWork(
-        f"{agent} has worked on {task.id} and cannot approve it",
-        "somebody else approves it: another agent, or a maintainer under a name that has not worked on it; "
-        "if you work alone, allow it for all your work: 'aof init --solo' (selfReview in aof.toml); see what was done",
+        f"{part} and cannot approve it",
+        "somebody else approves it: another agent, or a maintainer under a name that has not worked on it"
+        f"{way_out}{alone}; see what was done",
         Call("show", {"task_id": task.id}),
         agent=agent,
     )

@@ -22,7 +22,7 @@ from aof.core.org import rights
 from aof.core.runs.authentication import unprovable
 from aof.core.runs.lease import already_claimed, assigned, claims_again, task_ttl, too_long
 from aof.core.tasks import graph
-from aof.core.tasks.authorship import folded, is_own, of_hops
+from aof.core.tasks.authorship import folded, is_own, of_hops, part_in
 from aof.core.validation import limits
 from aof.core.validation.findings import suggestion
 from aof.core.validation.task_fields import bad_ttl
@@ -154,13 +154,20 @@ def own_work(records: Records, task: Task, hop: HopState, command: c.OnTask) -> 
     if not is_own(records.policy, task, command, of_hops(judged)):
         return None
     done = next(one for one in judged if is_own(records.policy, task, command, of_hops((one,))))
+    part, way_out = part_in(task, command, of_hops((done,)), f"hop '{done.id}' of {task.id}")
     return OwnWork(
-        f"{agent} did hop '{done.id}' of {task.id} and cannot judge it in hop '{hop.id}'",
-        "somebody else takes it: another agent, or a maintainer under a name that has not worked on it",
-        Call("workflow_show", {"name": task.id}),
+        f"{part} and cannot judge it in hop '{hop.id}'",
+        f"somebody else takes it: another agent, or a maintainer under a name that has not worked on it{way_out}; "
+        "see what you can take",
+        Call("ready", {"agent": agent}),
         agent=agent,
         hop=hop.id,
     )
+
+
+def authors_of(workflow: Workflow, hop: str) -> tuple[str, ...]:
+    """Whose work the hop judges, as far as somebody has done it."""
+    return tuple(dict.fromkeys(other.agent for other in _judged(workflow, hop) if other.agent is not None))
 
 
 def judges_own(workflow: Workflow, hop: str, agent: str) -> bool:

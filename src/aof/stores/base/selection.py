@@ -14,7 +14,7 @@ from aof.core.model.ids import split_task_id
 from aof.core.model.lifecycle import FINISHED, STATUSES, priority_rank
 from aof.core.model.task import Task
 from aof.core.model.times import end_of
-from aof.core.model.workflow import has_open_hop, leases
+from aof.core.model.workflow import has_open_hop, leases, waits_at_hop
 from aof.ports.lists import NEVER, OPEN, PARTS, Query
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
         and _within(query.updated, task.updated_at)
         and _within(query.due, _due(task))
         and _is_in_queue(task, tasks, query)
+        and task.id not in query.without
+        and (not query.at_hops or waits_at_hop(task))
         and (not query.open_hops or (has_open_hop(task) and not _waits_below(task, tasks)))
         and (not query.open_handoffs or bool(task.handoffs))
     )

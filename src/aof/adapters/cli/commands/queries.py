@@ -168,7 +168,7 @@ def _why(row: Row) -> str:
 
 def _title(row: Row, *, reasons: bool) -> str:
     """The title, why it waits where that is not plain from the status, or was asked for, and when it is due."""
-    told = row.waits or (row.reason if reasons or row.status != "blocked" else None)
+    told = row.waits or row.step or (row.reason if reasons or row.status != "blocked" else None)
     title = f"{row.title}: {told}" if told else row.title
     if row.due is None or row.status in lifecycle.FINISHED:
         return title
