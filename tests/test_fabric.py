@@ -61,7 +61,7 @@ def test_a_traceback_names_the_error_as_it_is_caught_and_shows_the_hint(fabric: 
     told = "".join(traceback.format_exception_only(refused.value)).splitlines()
     assert told == [
         "aof.errors.NothingReady: there is nothing that ada can claim now",
-        "see what each task waits for: fabric.held_back()",
+        "see what each task waits for: fabric.held_back(agent='ada')",
     ]
     assert fabric.held_back() == ()
     with pytest.raises(errors.TaskNotFound) as unknown:

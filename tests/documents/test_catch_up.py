@@ -62,6 +62,15 @@ def test_what_others_write_cannot_break_out_of_the_catch_up(fabric: Fabric) -> N
     assert "````text" in told
 
 
+def test_what_an_agent_did_itself_is_not_called_the_text_of_others(fabric: Fabric) -> None:
+    fabric.claim(fabric.create("A part").task_id, agent="ada")
+    assert "WORKLOG" not in prime(fabric, "ada"), "that it is at work it is told under what it holds"
+    assert "ada: TASK-" in prime(fabric, "bob")
+    fabric.as_actor("ada").worklog_decide("Use JSON Lines")
+    assert "Text by you and others (decisions):" in prime(fabric, "ada")
+    assert "Text by others (decisions):" in prime(fabric, "bob")
+
+
 def test_of_many_entries_the_last_are_told(fabric: Fabric) -> None:
     posted = [post(fabric, "bob", f"part {number}") for number in range(25)]
     told = prime(fabric, "ada")

@@ -189,6 +189,8 @@ def test_every_guess_is_of_an_operation_that_there_is_and_of_no_other() -> None:
 def test_the_instructions_name_tools_that_there_are_and_the_simple_way_to_delegate() -> None:
     assert {*re.findall(r"aof_\w+", INSTRUCTIONS)} <= {*BY_TOOL, "aof_help"}
     assert "aof_dispatch with parentId and agent" in INSTRUCTIONS
+    assert "Ask a person with aof_ask" in INSTRUCTIONS
+    assert "cannot complete it" not in INSTRUCTIONS, "what is in review is completed without a claim"
     assert len(INSTRUCTIONS) / 4 < 260
     listed = {one.tool for one in listed_in(("worker",))}
     assert {"aof_dispatch", "aof_task_release"} <= listed

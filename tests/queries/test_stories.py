@@ -120,7 +120,7 @@ def test_a_dependency_that_is_fulfilled_broken_or_reopened_reads_as_that() -> No
         said = [one.text("Then") for one in stories(fabric.events()) if one.about == then]
         assert said == [
             "pm created 'Then'",
-            f"ada fulfilled a dependency of 'Then': it no longer waits for {first}",
+            f"ada completed what 'Then' waited for: {first}",
             f"pm reopened a dependency of 'Then': it waits for {first} again",
             f"pm removed what 'Then' waited for: {first}",
             f"pm made 'Then' wait for {first}",

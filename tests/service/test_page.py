@@ -143,7 +143,7 @@ def test_opening_the_board_changes_nothing(root: Path) -> None:
             _, said = it.communicate(timeout=BOUND)
         finally:
             it.kill()
-    assert "only the page" in said
+    assert "this serves the board only" in said
     assert _contents(root) == before
 
 

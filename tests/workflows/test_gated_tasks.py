@@ -371,3 +371,26 @@ def test_a_hop_that_has_delegated_waits_for_the_children_also_beside_a_running_h
     assert place.refused(fabric.claim, task, hop="test", agent="ada").details["children"] == [child]
     fabric.retry(task, reason="go on without it")
     assert fabric.claim(task, hop="test", agent="ada").task_id == task
+
+
+@pytest.mark.parametrize("claimed", [False, True])
+def test_who_wants_to_send_back_is_never_shown_the_call_that_accepts(place: Place, *, claimed: bool) -> None:
+    fabric, task = place.fabric, place.at("review", "implement")
+    if claimed:
+        fabric.claim(task, agent="rev")
+    refused = place.refused(fabric.reject, task, blockers=["no test"], actor="rev")
+    assert (refused.code, "DAG" in refused.message) == ("outcome_required", False)
+    ways = [refused.call, *((refused.otherwise[1],) if refused.otherwise else ())]
+    assert [one.operation for one in ways] == (["complete"] if claimed else ["claim", "complete"])
+    assert ways[-1].arguments == {"task_id": task, "outcome": "needs_review", "blockers": ["no test"]}
+    for one in ways:
+        getattr(fabric, one.operation)(**one.arguments, **({} if "agent" in one.arguments else {"agent": "rev"}))
+    hops = {hop["id"]: hop["status"] for hop in fabric.get(task).workflow["hops"]}
+    assert (hops["implement"], hops["code-review"]) == ("ready", "rejected")
+
+
+def test_a_rejection_where_nothing_can_be_sent_back_shows_where_each_hop_stands(place: Place) -> None:
+    task = place.at("review")
+    refused = place.refused(place.fabric.reject, task, blockers=["no test"])
+    assert refused.call is not None
+    assert refused.call.operation == "workflow_show"

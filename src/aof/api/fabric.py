@@ -74,7 +74,7 @@ class Services:
     @cached_property
     def queue(self) -> ready_queue.ReadyQueue:
         """What could be claimed right now."""
-        return ready_queue.ReadyQueue(self.environment)
+        return ready_queue.ReadyQueue(self.environment, self.principal)
 
     @cached_property
     def tasks(self) -> tasks_service.TaskService:

@@ -114,7 +114,7 @@ def _functions(kind: type) -> Iterator[ast.FunctionDef]:
             yield node
 
 
-_PARTS = ("offers", "running_under")  # what one service needs of another
+_PARTS = ("offers", "running_under", "review", "reviews")  # what one service needs of another
 # What changes a task only if that still has the revision that the caller has seen.
 _EXPECTING = {one.name for one in OPERATIONS if "expect_rev" in one.parameters.__struct_fields__}
 

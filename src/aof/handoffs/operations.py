@@ -5,7 +5,7 @@ Must not know which store or surface is in use.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Self, get_args
 
@@ -545,21 +545,18 @@ class HandoffService:
             _choose(proposal | {"transfer_mode": transfer_mode})
             self._environment.lookup.resolve(task_id)
         asked = struct_from(HandoffProposal, proposal)
+        known = self._known_receivers()
         done = self._on_task(initiation.Initiate, task_id, run=run, actor=actor, agent=from_agent, proposal=asked)
         begun = [event.payload["handoffId"] for event in done.events if event.type == "handoff.initiated"]
         records = {one.id: one for one in self._records(done)}
         first = [records[name] for name in begun if records[name].forwarded_from is None] or [records[begun[0]]]
-        return _started(first, self._unseen(first))
+        return _started(first, _unseen(first, known))
 
-    def _unseen(self, begun: Sequence[Handoff]) -> list[str]:
-        """A warning of receivers that have to answer by themselves and have done nothing here so far."""
-        chart, seen = self._environment.chart.readable(), self._environment.store.last_seen()
-        listed = chart.by_id if chart is not None else {}
-        hosted = {name for name, one in listed.items() if one.runner.kind != "pull"}
-        asked = dict.fromkeys(one.to_agent for one in begun if one.state in model.UNANSWERED)
-        unseen = [name for name in asked if name not in seen and name not in hosted and name != HUMAN]
-        has = "has" if len(unseen) == 1 else "have"
-        return [f"{', '.join(unseen)} {has} not been seen yet, and {has} to accept"] if unseen else []
+    def _known_receivers(self) -> set[str]:
+        """Who has done something here, or has a host that answers. Ask before the commit: failing must not hide it."""
+        chart = self._environment.chart.readable()
+        hosted = {one.id for one in chart.agents if one.runner.kind != "pull"} if chart is not None else set()
+        return hosted | {HUMAN, *self._environment.store.last_seen()}
 
     def handoff_accept(
         self,
@@ -787,6 +784,14 @@ def _duration(given: float | str | None) -> str | None:
     """A duration as the record has it; a plain number counts seconds."""
     plain = isinstance(given, int | float) or (isinstance(given, str) and given.replace(".", "", 1).isdigit())
     return f"{given}s" if plain else None if given is None else str(given)
+
+
+def _unseen(begun: Sequence[Handoff], known: Collection[str]) -> list[str]:
+    """A warning of receivers that have to answer by themselves and have done nothing here so far."""
+    asked = dict.fromkeys(one.to_agent for one in begun if one.state in model.UNANSWERED)
+    unseen = [name for name in asked if name not in known]
+    has = "has" if len(unseen) == 1 else "have"
+    return [f"{', '.join(unseen)} {has} not been seen yet, and {has} to accept"] if unseen else []
 
 
 def _started(begun: list[Handoff], also: Sequence[str]) -> StartedHandoff:

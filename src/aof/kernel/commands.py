@@ -205,7 +205,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
 
     `outside` says that a caller gave the command and not AOF itself. `session` is the one actor that the caller's
     session, token or run is; None where only a name was given. `vouched` says what proves it. `limited` says that its
-    token is for work only, or that its name is a default: it may neither approve nor reject anything.
+    token is for work only, or that its name is a default: it may neither approve nor reject anything. `unnamed` says
+    that nobody named the caller and `actor` is the user of the operating system.
 
     `key` is an idempotency key: the same request again gives the same answer. `expect_rev` is the revision that the
     caller has seen: if the task has another one by now, the command is refused. `undoes` is the first event of the
@@ -221,6 +222,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     vouched: Literal["token", "secret"] | None = None
     limited: bool = False
+    unnamed: bool = False
     key: str | None = None
     expect_rev: int | None = None
     undoes: int | None = None

@@ -163,6 +163,10 @@ class Principal:
         """The service, which passes on what a worker of this agent has printed."""
         return self.but(secret=None, known=identity.Identity(agent=agent, trusted=True))
 
+    def is_default(self, place: Whereabouts | None) -> bool:
+        """Whether nobody named the caller, so that its name is that of the operating system's user."""
+        return place is not None and place.actor_from == "user" and place.actor == self.actor
+
     @property
     def identity(self) -> Identity | None:
         """What is known of the caller; None where nothing is."""
@@ -279,7 +283,7 @@ class Lookup:
         """The full ID that a part of one stands for."""
         asked = _text(part)
         exact = asked.startswith(_EXACT)
-        part = _as_meant(asked.removeprefix(_EXACT))
+        part = self._numbered(_as_meant(asked.removeprefix(_EXACT)))
         renumbered = {} if exact else self._renumbered(part)
         if is_task_id(part) and not renumbered:
             return part
@@ -290,18 +294,20 @@ class Lookup:
             return found[0]
         if renumbered:
             raise _either(part, found, renumbered)
-        padded = part.zfill(3)
-        short = part.isascii() and part.isdigit() and padded != part and self._store.ids(padded)
-        meant = f"did you mean '{padded}'?" if short else None
         if not found:
-            call = None if meant else Call("list", {})
             said = f"there is no task {asked[:80]!r}"
-            raise TaskNotFound(said, meant or "list what there is", call, asked=asked[:80])
+            raise TaskNotFound(said, "list what there is", Call("list", {}), asked=asked[:80])
         likely = self._likely(found)
-        hint = meant or f"use more of the ID, such as '{likely[0].removeprefix('TASK-')}'"
+        hint = f"use more of the ID, such as '{likely[0].removeprefix('TASK-')}'"
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         shown = ", ".join(likely[:_SHOWN]) + more
         raise AmbiguousId(f"{part!r} stands for {len(found)} tasks: {shown}", hint, matches=likely)
+
+    def _numbered(self, part: str) -> str:
+        """The part, with the zeros that people leave out of a number, where a task has that number."""
+        padded = part.zfill(3)
+        short = part.isascii() and part.isdigit() and padded != part
+        return padded if short and (self._store.ids(padded) or self._renumbered(padded)) else part
 
     def _renumbered(self, part: str) -> dict[str, str]:
         """The tasks that had an ID like this where they were made, each with that ID."""

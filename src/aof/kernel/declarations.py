@@ -160,8 +160,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     type says little; it is too long for tools. `acts` names the parameter that says who acts.
     As a tool it takes every parameter, shows those in `tool_shows` (when empty, all that are not rare) and needs those
     in `tool_requires` as well; `tool_defaults` are the values of those that a model leaves out, where they differ from
-    everybody else's. `example` has values for a call that shows more than what is required. With `worker`, the tools of
-    a worker include it, too.
+    everybody else's, and `tool_caller` names the one that is the caller then. `example` has values for a call that
+    shows more than what is required. With `worker`, the tools of a worker include it, too.
     `needs` is the scope that a token must have to call it, where the effect alone does not tell; `needs_more` says so
     of single values of a parameter. `verb` is the words that call it on the command line, `cli` what else is said of
     them there. `stand_in` is for hints. `about_caller`: a read that has to know what its caller has proven.
@@ -181,6 +181,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     tool_shows: tuple[str, ...] = ()
     tool_requires: tuple[str, ...] = ()
     tool_defaults: tuple[tuple[str, object], ...] = ()
+    tool_caller: str | None = None
     example: tuple[tuple[str, object], ...] = ()
     ask: Callable[..., Any] | None = None
     answer: Callable[[], dict[str, Any]] | None = None

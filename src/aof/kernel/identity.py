@@ -243,6 +243,8 @@ class Authentication:
     def stamped(self, command: OnTask) -> OnTask:
         """The command with what its caller has proven; raises where that contradicts what the caller says."""
         asked, who = self._policy.require_secret, self._principal.identity
+        if who is None and self._principal.is_default(self._environment.place):
+            command = msgspec.structs.replace(command, unnamed=command.actor == self._principal.actor)
         if asked or who is not None:
             get = self._environment.lookup.get
             return stamped(get, who or NOBODY, command, asked=asked)

@@ -235,16 +235,13 @@ _FENCES: Final = re.compile("`{3,}")
 _LEAST: Final = 3
 
 
-def fenced(text: str, label: str) -> str:
-    """The text as a block that only its own fence closes."""
+def fenced(text: str, label: str, whose: str = "others") -> str:
+    """The text as a block that only its own fence closes, under a line that says whose it is."""
     shown = visible(text).strip("\n")
     longest = max((len(found.group()) for found in _FENCES.finditer(shown)), default=_LEAST - 1)
     fence = "`" * (longest + 1)
-    return f"{_label(label)}\n\n{fence}text\n{shown}\n{fence}"
-
-
-def _label(label: str) -> str:
-    return f"Text by others ({visible_line(label).replace('`', chr(39))}):"
+    label = visible_line(label).replace("`", "'")
+    return f"Text by {whose} ({label}):\n\n{fence}text\n{shown}\n{fence}"
 
 
 _SECRET = re.compile(

@@ -204,13 +204,14 @@ class GivenAnswer(Result, frozen=True, kw_only=True):
 
 
 class AskedQuestion(Result, frozen=True, kw_only=True, omit_defaults=True):
-    """A question and, once it is `answered`, its answer; until then ask after it by the ID in `question`."""
+    """A question and, once it is `answered`, its answer; until then `note` says how to get it."""
 
     task_id: str
     status: Status
     question: str
     answered: bool
     answer: GivenAnswer | None = None
+    note: str | None = None
 
 
 class Answered(Result, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,7 +9,7 @@ from aof.kernel import commands
 from aof.kernel.commands import Records
 from aof.kernel.model import Policy
 from aof.org.model import Agent, OrgChart, RoleKind
-from aof.runs.authentication import authors, folded_names, is_own, ran_work
+from aof.runs.authentication import authors, folded_names, is_own, is_shell, part_in, ran_work
 from aof.tasks.model import Task
 from aof.workflows.model import leases
 
@@ -31,6 +31,7 @@ KINDS_BY_NAME: Final[dict[str, RoleKind]] = {
     "orchestrator": "lead",
     "architect": "lead",
 }
+_ALONE: Final = "; if you work alone, allow it for all your work: 'aof init --solo' (selfReview in aof.toml)"
 _STEERING: Final = (
     commands.CancelTask,
     commands.Block,
@@ -313,17 +314,19 @@ def own_work(records: Records, task: Task, command: commands.OnTask) -> OwnWork 
     """
     if right_for(task, command) != "judge" or sends_back(command):
         return None
-    names = authors(task, getattr(command, "hop", None))
+    names, maintainers = authors(task, getattr(command, "hop", None)), records.policy.maintainers
     repeats = isinstance(command, commands.Complete) and not names.isdisjoint(
         folded_names((command.acting, command.actor))
     )
     if repeats or not is_own(records.policy, task, command, names):
         return None  # a report that the caller behind the run repeats changes nothing, and is no approval
     agent = acting(task, command)
+    part, way_out = part_in(task, command, names, task.id)
+    alone = "" if not is_shell(command) or (maintainers and command.actor not in maintainers) else _ALONE
     return OwnWork(
-        f"{agent} has worked on {task.id} and cannot approve it",
-        "somebody else approves it: another agent, or a maintainer under a name that has not worked on it; "
-        "if you work alone, allow it for all your work: 'aof init --solo' (selfReview in aof.toml); see what was done",
+        f"{part} and cannot approve it",
+        "somebody else approves it: another agent, or a maintainer under a name that has not worked on it"
+        f"{way_out}{alone}; see what was done",
         Call("show", {"task_id": task.id}),
         agent=agent,
     )

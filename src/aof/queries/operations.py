@@ -223,9 +223,18 @@ class TaskCounts(TaskPage, frozen=True, kw_only=True):
     by_status: dict[str, int]
 
 
+class ReadyTask(TaskRow, frozen=True, kw_only=True):
+    """One line of what can be claimed; of a gated task the hop, its role, and whose work the hop reviews."""
+
+    hop: str | UnsetType = UNSET
+    role: str | UnsetType = UNSET
+    reviews: tuple[str, ...] | UnsetType = UNSET
+
+
 class ReadyTasks(TaskPage, frozen=True, kw_only=True):
     """What can be claimed and, when that was asked, why the others cannot."""
 
+    tasks: tuple[ReadyTask, ...]
     not_ready: tuple[TaskRow, ...] | UnsetType = UNSET
 
 
@@ -310,6 +319,7 @@ QUERY_ROWS: tuple[Operation, ...] = (
         ),
         tier="worker",
         tool_shows=("agent", "tag", "limit", "explain", "actor"),
+        tool_caller="agent",
         ask=_ready,
     ),
     Operation(

@@ -97,7 +97,7 @@ _FIELDS: Final = {"dependsOn": "dependencies", "parentId": "parent"}
 _HAND: Final = "hand"  # whom the log names for what somebody did to the files
 _BY_HAND: Final = "an edit by hand"
 _EDGES: Final = {
-    "satisfied": ("fulfilled a dependency of {task}", "it no longer waits for {}"),
+    "satisfied": ("completed what {task} waited for", "{}"),
     "broken": ("broke a dependency of {task}", "{} will not be done"),
     "active": ("reopened a dependency of {task}", "it waits for {} again"),
 }

@@ -242,15 +242,42 @@ def _with_those_before(workflow: Workflow, hop: str) -> list[HopState]:
 
 def is_own(policy: Policy, task: Task, command: OnTask, names: frozenset[str]) -> bool:
     """Whether one of the names is the caller's, or that in which it acts."""
-    if names.isdisjoint(folded_names((command.acting, command.actor, command.session))):
+    if names.isdisjoint(callers(policy, command)):
         return False
-    return not (_is_maintainers_shell(policy, command) and not ran_work(task, command.actor))
+    return not (is_shell(command) and command.actor in policy.maintainers and not ran_work(task, command.actor))
 
 
-def _is_maintainers_shell(policy: Policy, command: OnTask) -> bool:
-    """Whether only a name says who calls, it is a maintainer's, and no run is named: a person at the command line."""
+def callers(policy: Policy, command: OnTask) -> frozenset[str]:
+    """The names that the command comes from.
+
+    Where callers are not bound, the user of the operating system is none of them beside the agent that is named: who
+    starts several agents under one user, and names each, has said who calls.
+    """
+    stands_behind = not command.unnamed or policy.binds
+    return folded_names((command.acting, command.actor if stands_behind else None, command.session))
+
+
+def is_shell(command: OnTask) -> bool:
+    """Whether only a name says who calls, it acts for itself, and no run is named: a person at the command line."""
     unproven = command.session is None and command.vouched is None and command.run is None and not command.limited
-    return unproven and command.acting == command.actor and command.actor in policy.maintainers
+    return unproven and command.acting == command.actor
+
+
+def part_in(task: Task, command: OnTask, names: frozenset[str], work: str) -> tuple[str, str]:
+    """How the caller took part in the `work` of these names, as the beginning of a sentence; and how to call instead.
+
+    Who has called a run of another agent learns whose, and that its own name may have been none of its choice.
+    """
+    agent, caller = command.acting, command.session or command.actor
+    agents = [name for name in task.retry.agents if name.casefold() in names]
+    if agent.casefold() in folded_names(agents) or not agents:
+        return f"{agent} has worked on {work}", ""
+    who = caller if caller == agent else f"{caller}, who calls as {agent},"
+    free = caller != agent and command.session is None
+    return (
+        f"{who} also called {agents[0]}'s run of {work}",
+        f"; or {agent} calls itself: --actor {agent}" if free else "",
+    )
 
 
 def signed(records: Records, command: OnTask, decision: Decision) -> None:

@@ -21,6 +21,7 @@ from aof.handoffs.model import Handoff
 from aof.kernel import model as kernel_model
 from aof.kernel.limits import fenced, visible_line
 from aof.org import operations as org_operations
+from aof.queries import ready_queue
 from aof.queries.views import Child, children_of
 from aof.runs.model import Run
 from aof.store.lists import Row
@@ -30,6 +31,7 @@ from aof.tasks.model import Task
 from aof.workflows.model import HopState, Workflow, leases, workflow_of
 
 _EACH = 5
+_WITH_RUN = 2  # tasks of which the run is named, too: the text has to stay short
 _TITLE = 80
 _COMMENT = 160
 
@@ -37,8 +39,9 @@ _COMMENT = 160
 def prime(fabric: Fabric, agent: str) -> str:
     """The text for one agent, whose turn begins with it."""
     mail = fabric.turn_began(agent, "prime").messages
-    counts = fabric.status(compact=True).by_status
-    held = [Row.of(task, None) for task in fabric.running() if any(one.agent == agent for one in leases(task))]
+    counts = ready_queue.counts(fabric, fabric.status(compact=True).by_status)
+    runs = {task.id: (task, [one.run_id for one in leases(task) if one.agent == agent]) for task in fabric.running()}
+    held = [Row.of(task, None) for task, own in runs.values() if own]
     for row in held:
         if row.due is not None and kernel_model.end_of(row.due) < kernel_model.iso(fabric.now()):
             row["overdue"] = True
@@ -47,11 +50,14 @@ def prime(fabric: Fabric, agent: str) -> str:
     lines = [
         f"# AOF: you are {agent}",
         "",
-        "You share these tasks with other agents: claim one before you work on it, and report how it ended.",
-        "Tasks: " + (", ".join(f"{count} {status}" for status, count in counts.items()) or "none yet"),
+        "Claim a task before you work on it, and report its end.",
+        "Tasks: " + (", ".join(f"{count} {status}" for status, count in counts) or "none yet"),
         *_first_call(agent, held, waiting.tasks),
     ]
-    lines += _primer_section("You hold", held, len(held), _sent_back(fabric, held))
+    back = _sent_back(fabric, held)
+    for row in held[:_WITH_RUN]:
+        back[row.id] = "; ".join(filter(None, (f"as {', '.join(runs[row.id][1])}", back.get(row.id))))
+    lines += _primer_section("You hold", held, len(held), back)
     lines += _comments(fabric, held)
     lines += _primer_section("Ready for you", list(waiting.tasks), waiting.total, _sent_back(fabric, waiting.tasks))
     lines += _below(fabric, (*held[:_EACH], *waiting.tasks))
@@ -64,14 +70,13 @@ def prime(fabric: Fabric, agent: str) -> str:
     lines += [
         "",
         "How to work:",
-        f"- take: aof_task_claim (CLI: aof claim ID --agent {agent} --keep); read: aof_task_show (aof show ID)",
-        f"- while working: aof_task_update with a note (aof progress ID {me} --text …)",
+        f"- take: aof_task_claim (aof claim ID --agent {agent} --keep); read: aof show ID",
+        f"- report: aof_task_update (aof progress ID {me} --text …)",
         f"- finish: aof_task_complete (aof complete ID {me} --text …)",
         f"- ask a person: aof_ask (aof ask ID … {me} --wait 10m)",
         f"- stuck: aof_task_block (aof block ID --actor {agent} --reason …)",
         f"- delegate: aof_dispatch (aof create TITLE --parent ID --agent OTHER --actor {agent}),",
         f"  then aof_task_release (aof release ID --wait-for-children {me})",
-        "- an error names the call that works",
     ]
     return "\n".join(lines) + "\n"
 
@@ -147,7 +152,7 @@ def _overdue(fabric: Fabric, agent: str) -> list[str]:
 
 def _worklog(fabric: Fabric, agent: str) -> list[str]:
     with suppress(AofError):  # an agent that cannot get it can still work
-        return worklog_brief(fabric.catch_up(agent, MOST))
+        return worklog_brief(fabric.catch_up(agent, MOST), agent)
     return []
 
 
@@ -178,6 +183,7 @@ def _primer_section(title: str, rows: list[Row], total: int, notes: Mapping[str,
         return ["", f"{title}: nothing"]
     shown = [
         f"- {row.id} ({row.priority}, {row.status}{_due(row)}) {row.title[:_TITLE]}"
+        + (f": {row.step}" if row.step is not None else "")
         + (f"; {notes[row.id]}" if row.id in notes else "")
         for row in rows[:_EACH]
     ]
@@ -420,28 +426,43 @@ _DECISIONS = 5
 _WORKLOG_BRIEF_LONGEST = 200
 
 
-def worklog_brief(view: WorklogView) -> list[str]:
-    """The section about the WORKLOG; nothing where it says nothing. Oldest first, and of many the last."""
-    pinned = [f"{one['key']}: {one['text']}" for one in view.status if one["text"] not in (IDLE, NONE)]
+def worklog_brief(view: WorklogView, agent: str) -> list[str]:
+    """The section about the WORKLOG for an agent; nothing where it says nothing new. Oldest first, of many the last.
+
+    What the agent works on itself is no news, and what it wrote is not called the text of others.
+    """
+    pinned = [one for one in view.status if one["text"] not in (IDLE, NONE) and one["key"] != agent]
+    decisions = view.decisions[-_DECISIONS:]
     parts = [
-        _block(pinned, len(pinned), "the pinned lines"),
+        _block([f"{one['key']}: {one['text']}" for one in pinned], len(pinned), "the pinned lines", "others"),
         _block(
-            [f"{one['decision']} ({one['owner']})" for one in view.decisions[-_DECISIONS:]],
+            [f"{one['decision']} ({one['owner']})" for one in decisions],
             len(view.decisions),
             "decisions",
+            _writers(agent, [one["owner"] for one in decisions]),
         ),
-        _block([_entry(one) for one in view.entries], view.total, "entries since your previous turn"),
+        _block(
+            [_entry(one) for one in view.entries],
+            view.total,
+            "entries since your previous turn",
+            _writers(agent, [one["actor"] for one in view.entries]),
+        ),
     ]
     found = [part for part in parts if part]
     return ["## WORKLOG", *found] if found else []
+
+
+def _writers(agent: str, named: list[str]) -> str:
+    """Whose text it is, as the agent is told: its own lines quote titles and words of others, too."""
+    return "you and others" if agent in named else "others"
 
 
 def _entry(one: dict[str, Any]) -> str:
     return f"{one['event_id']} {one['timestamp']} {one['actor']}, {one['event_type']}: {one['subject']}"
 
 
-def _block(lines: list[str], total: int, label: str) -> str:
+def _block(lines: list[str], total: int, label: str, whose: str) -> str:
     if not lines:
         return ""
     earlier = f", the last {len(lines)} of {total}; all: `aof worklog show`" if total > len(lines) else ""
-    return fenced("\n".join(line[:_WORKLOG_BRIEF_LONGEST] for line in lines), f"{label}{earlier}")
+    return fenced("\n".join(line[:_WORKLOG_BRIEF_LONGEST] for line in lines), f"{label}{earlier}", whose)

@@ -100,7 +100,7 @@ def not_holder(task: Task, lease: Lease, acting: str) -> NotLeaseHolder:
     """The refusal for somebody else than the holder."""
     return NotLeaseHolder(
         f"{task.id} is held by {lease.agent}, not by {acting}",
-        f"only {lease.agent} may write to it until {lease.expires_at}",
+        f"leave it to {lease.agent}, whose lease lasts until {lease.expires_at}",
         Call("show", {"task_id": task.id}),
         holder=lease.agent,
     )
@@ -190,9 +190,14 @@ def already_claimed(  # noqa: PLR0917 - what is held, where, and by whom
         refusal.details["ended_at"] = iso(end)
         refusal.otherwise = ("its lease has ended, so recover it first", Call("recover", {}))
     elif _may_release(records, command, lease):
-        given = {"task_id": command.task_id, "run": lease.run_id}
-        refusal.otherwise = (f"only if the worker of {lease.agent} is dead, end its run", Call("release", given))
+        refusal.otherwise = _way_to_end(command.task_id, lease)
     return refusal
+
+
+def _way_to_end(task_id: str, lease: Lease) -> tuple[str, Call]:
+    """How to give back a run whose worker does not: the run is named, so nobody ends a later one instead."""
+    call = Call("release", {"task_id": task_id, "run": lease.run_id})
+    return f"only if the worker of {lease.agent} is dead, end its run", call
 
 
 def _may_release(records: Records, command: OnTask, lease: Lease) -> bool:
@@ -325,6 +330,8 @@ def release(records: Records, command: Release, now: int) -> Verdict:
     task = records.task(command.task_id)
     holder = authorize(task, command)
     if isinstance(holder, AofError):
+        if isinstance(holder, NotLeaseHolder) and task.lease is not None and _may_release(records, command, task.lease):
+            holder.otherwise = _way_to_end(task.id, task.lease)
         return holder
     if problem := text("reason", command.reason, REASON):
         return problem

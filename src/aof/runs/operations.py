@@ -296,6 +296,7 @@ QUESTION_ROWS: tuple[Operation, ...] = (
 
 
 _LOOK_AGAIN = 30.0  # seconds: the longest that a wait goes without a sign of life
+_LEFT = "the run has ended; the answer makes the task ready again, and a new claim goes on with it"
 
 
 class QuestionService:
@@ -436,10 +437,15 @@ def _unknown(task: Task, question: str) -> AofError:
 
 def _asked(task: Task, question: Question) -> AskedQuestion:
     given = question.answer
+    left = all(lease.run_id != question.run_id for lease in leases(task))
+    open_now = (
+        _LEFT if left else f"not answered yet: call again with question {question.id} and wait, or go on meanwhile"
+    )
     return kernel_results.AskedQuestion(
         task_id=task.id,
         status=task.status,
         question=question.id,
         answered=given is not None,
         answer=kernel_results.GivenAnswer(text=given.text, by=given.by, at=given.at) if given is not None else None,
+        note=open_now if given is None else None,
     )

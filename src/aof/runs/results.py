@@ -568,7 +568,7 @@ def _not_again(records: Records, task: Task) -> AofError | None:
     if task.status not in FINISHED and task.status != "ready":
         return InvalidTransition(
             f"{task.id} is {task.status}; only a done, cancelled or dead task is retried",
-            "see what it waits for",
+            "see who works on it" if task.status == "in-progress" else "see where it is",
             Call("show", {"task_id": task.id}),
         )
     if task.parent_id is None or records.look(task.parent_id) is None:

@@ -74,7 +74,7 @@ class RunService:
 
     @cached_property
     def _queue(self) -> ready_queue.ReadyQueue:
-        return ready_queue.ReadyQueue(self._environment)
+        return ready_queue.ReadyQueue(self._environment, self._principal)
 
     def claim(
         self,
@@ -187,7 +187,7 @@ class RunService:
         raise NothingReady(
             f"there is nothing that {given['agent']} can claim now",
             "see what each task waits for",
-            Call("ready", {"explain": True}),
+            Call("ready", {"explain": True, "agent": given["agent"]}),
         )
 
     def _claimed(self, given: dict[str, Any]) -> Grant:

@@ -345,7 +345,7 @@ class Service:
 
 
 _HARD = 2
-_ONLY = "; only the page: 'aof up --http 8420' also recovers what died and starts agents"
+_ONLY = "; this serves the board only: to start agents and recover lost work, too, run 'aof up --http 8420'"
 _PEER_COMMAND = (sys.executable, "-P", "-m", "aof.service.peer")  # -P: no module of the project's is taken for one
 _JOBS: dict[str, Callable[[Service], None]] = {
     "scan": Service._scan,  # noqa: SLF001 - the table of this class

@@ -21,7 +21,7 @@ from aof.supervision.chronicle import AgentRuns, FlowFacts, RunSpan, RunWait, Sp
 from aof.support.words import hold, wanted
 from aof.tasks.body import parts
 from aof.tasks.model import Task
-from aof.workflows.model import has_open_hop, leases
+from aof.workflows.model import has_open_hop, leases, waits_at_hop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ def _keeps(query: Query, task: Task, tasks: dict[str, Task]) -> bool:
         and _within(query.updated, task.updated_at)
         and _within(query.due, _due(task))
         and _is_in_queue(task, tasks, query)
+        and task.id not in query.without
+        and (not query.at_hops or waits_at_hop(task))
         and (not query.open_hops or (has_open_hop(task) and not _waits_below(task, tasks)))
         and (not query.open_handoffs or bool(task.handoffs))
     )

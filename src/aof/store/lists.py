@@ -8,6 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, Final
 
     from aof.kernel.model import Priority, Status
@@ -27,6 +28,7 @@ class Query:
     `waiting` keeps the others in `waiting_in` instead. `dependent` keeps of these the ones that depend on others.
     `open_hops` keeps gated tasks that run and have another hop to take, `open_handoffs` tasks with handoffs that
     something is still to come of, also when they are finished.
+    `at_hops` keeps gated tasks that wait in `ready` with a hop to take. `without` leaves out tasks of these IDs.
     `created`, `updated` and `due` keep what lies from the first moment on and before the second one; None is no limit.
     `search` keeps tasks with that text in title or ID, or with words in title, description, comments or work log that
     begin like each of its own. In the order `relevance`, those that have them in one of these parts are weighed by it.
@@ -56,6 +58,8 @@ class Query:
         busy_resources: tuple[str, ...] = (),
         dependent: bool = False,
         open_hops: bool = False,
+        at_hops: bool = False,
+        without: tuple[str, ...] = (),
         open_handoffs: bool = False,
         archived: bool = False,
         hidden: bool = True,
@@ -84,6 +88,8 @@ class Query:
         self.busy_resources = busy_resources
         self.dependent = dependent
         self.open_hops = open_hops
+        self.at_hops = at_hops
+        self.without = without
         self.open_handoffs = open_handoffs
         self.archived = archived
         self.hidden = hidden
@@ -189,6 +195,20 @@ class Row(dict[str, "Any"]):
     def overdue(self) -> bool:
         """Whether that has passed, and the task is not finished."""
         return bool(self.get("overdue"))
+
+    def offer(self, hop: str, role: str, authors: Sequence[str]) -> None:
+        """Say which hop of a gated task is offered, and whose work it judges."""
+        self |= {"hop": hop, "role": role}
+        if authors:
+            self["reviews"] = tuple(authors)
+
+    @property
+    def step(self) -> str | None:
+        """The hop that is offered, in words: "code-review (reviewer) of ada's work"; None where there are no hops."""
+        if "hop" not in self:
+            return None
+        of = f" of {' and '.join(self['reviews'])}'s work" if "reviews" in self else ""
+        return f"{self['hop']} ({self['role']}){of}"
 
     @property
     def state(self) -> str | None:

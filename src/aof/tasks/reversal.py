@@ -102,7 +102,7 @@ def _refuse_final(event: Event) -> None:
     if "hop" in event.payload or event.type.startswith("task.workflow."):
         raise _refused(event.task_id, "its workflow has moved on with it", "see how far it is", "show")
     if event.type == "task.attempt.started":
-        raise _refused(event.task_id, "it began a run", "give the run back", "release")
+        raise _refused(event.task_id, "it began a run", "give the run back", "release", run=event.run_id)
     if event.type.startswith(_RUN):
         raise _refused(event.task_id, "it ended a run, and a run does not come back", "see where it is now", "show")
     if event.type not in _UNDOABLE:
@@ -110,10 +110,12 @@ def _refuse_final(event: Event) -> None:
         raise _refused(event.task_id, why, "see what happened", "log")
 
 
-def _refused(task_id: str, why: str, hint: str, operation: str) -> _Refusal:
+def _refused(task_id: str, why: str, hint: str, operation: str, **given: Any) -> _Refusal:
     return _Refusal(
         NotUndoable(
-            f"the last change of {task_id} cannot be undone: {why}", hint, Call(operation, {"task_id": task_id})
+            f"the last change of {task_id} cannot be undone: {why}",
+            hint,
+            Call(operation, {"task_id": task_id, **given}),
         )
     )
 

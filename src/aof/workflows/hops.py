@@ -25,7 +25,7 @@ from aof.kernel.findings import suggestion
 from aof.kernel.model import DELEGATED, OURSELVES, TRANSITIONS, Draft, iso, millis, run_id, run_place
 from aof.org import rights
 from aof.runs import leases
-from aof.runs.authentication import folded_names, is_own, kept_for, of_hops, same_call, unprovable, unproven
+from aof.runs.authentication import folded_names, is_own, kept_for, of_hops, part_in, same_call, unprovable, unproven
 from aof.runs.leases import (
     WAITS,
     already_claimed,
@@ -371,13 +371,20 @@ def own_work(records: Records, task: Task, hop: HopState, command: commands.OnTa
     if not is_own(records.policy, task, command, of_hops(judged)):
         return None
     done = next(one for one in judged if is_own(records.policy, task, command, of_hops((one,))))
+    part, way_out = part_in(task, command, of_hops((done,)), f"hop '{done.id}' of {task.id}")
     return OwnWork(
-        f"{agent} did hop '{done.id}' of {task.id} and cannot judge it in hop '{hop.id}'",
-        "somebody else takes it: another agent, or a maintainer under a name that has not worked on it",
-        Call("workflow_show", {"name": task.id}),
+        f"{part} and cannot judge it in hop '{hop.id}'",
+        f"somebody else takes it: another agent, or a maintainer under a name that has not worked on it{way_out}; "
+        "see what you can take",
+        Call("ready", {"agent": agent}),
         agent=agent,
         hop=hop.id,
     )
+
+
+def authors_of(workflow: Workflow, hop: str) -> tuple[str, ...]:
+    """Whose work the hop judges, as far as somebody has done it."""
+    return tuple(dict.fromkeys(other.agent for other in _judged(workflow, hop) if other.agent is not None))
 
 
 def judges_own(workflow: Workflow, hop: str, agent: str) -> bool:

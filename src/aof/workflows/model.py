@@ -227,6 +227,12 @@ def has_open_hop(task: Task) -> bool:
     return going_on and any(hop.get("status") == "ready" for hop in task.workflow["hops"])
 
 
+def waits_at_hop(task: Task) -> bool:
+    """Whether the task is in `ready` and somebody could take a hop of it."""
+    waits = task.gated and task.status == "ready" and task.cancel is None and not task.archived
+    return waits and any(hop.get("status") == "ready" for hop in task.workflow["hops"])
+
+
 # What a condition may ask of a task, as far as an edit changes it.
 _ASKED: Final = (
     "title",

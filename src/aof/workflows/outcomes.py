@@ -317,6 +317,8 @@ def approve(records: Records, command: commands.Approve, now: int) -> Verdict:
 def _accepted(records: Records, command: commands.Approve | commands.Complete, text: str | None, now: int) -> Verdict:
     task, by = records.task(command.task_id), command.acting
     hop = _waiting(task, command.hop)
+    if isinstance(hop, OutcomeRequired):
+        return _ended_by_outcome(task, command, hop)
     if isinstance(hop, AofError):
         return hop
     walk = Walk(records, task, now)
@@ -337,6 +339,8 @@ def reject(records: Records, command: commands.Reject, now: int) -> Verdict:
         call = Call("reject", {"task_id": task.id, "blockers": ["…"]})
         return InvalidInput("a rejection needs a reason", "say what has to change", call)
     hop = _waiting(task, command.hop)
+    if isinstance(hop, OutcomeRequired):
+        return _ended_by_outcome(task, command, hop)
     if isinstance(hop, AofError):
         return hop
     walk = Walk(records, task, now)
@@ -368,7 +372,49 @@ def _waiting(task: Task, wanted: str | None) -> HopState | AofError:
             "name one of them",
             Call("approve", {"task_id": task.id, "hop": waiting[0].id}),
         )
-    return outcome_required(task, workflow, wanted, "no hop waits for an approval; its holder gives an outcome")
+    at = wanted or current(workflow)
+    return OutcomeRequired(
+        f"no hop of {task.id} waits for an approval (workflow '{workflow.name}', current hop: '{at}'); "
+        "its holder gives an outcome",
+        "see where each hop stands",
+        Call("workflow_show", {"name": task.id}),
+        hop=at,
+        outcomes=list(OUTCOMES),
+    )
+
+
+def _ended_by_outcome(
+    task: Task, command: commands.Approve | commands.Complete | commands.Reject, refusal: OutcomeRequired
+) -> AofError:
+    """The refusal of a verdict on a hop that its holder ends: the call that says the same there, after a claim of it.
+
+    A rejection is never answered with the call that accepts.
+    """
+    workflow, rejects = workflow_of(task), isinstance(command, commands.Reject)
+    rules = workflow.template.by_id
+    at = next(
+        (
+            hop
+            for hop in workflow.hops
+            if hop.status in ("running", "ready")
+            and command.hop in (None, hop.id)
+            and (not rejects or (rules[hop.id].can_reject and rules[hop.id].depends_on))
+        ),
+        None,
+    )
+    if at is None:
+        return refusal
+    said = (
+        {"outcome": "needs_review", "blockers": list(command.blockers)} if isinstance(command, commands.Reject) else {}
+    )
+    ends = Call("complete", {"task_id": task.id, **(said or {"outcome": "complete", "summary": "…"})})
+    what = "send the work back as the holder of" if rejects else "accept the work as the holder of"
+    if at.lease is not None:
+        refusal.hint, refusal.call = f"{what} '{at.id}'", ends
+        return refusal
+    claim = Call("claim", {"task_id": task.id, "hop": at.id, "agent": command.acting})
+    refusal.hint, refusal.call, refusal.otherwise = f"claim '{at.id}' first", claim, (f"then {what} '{at.id}'", ends)
+    return refusal
 
 
 def _on_hold(task: Task) -> NotReady:

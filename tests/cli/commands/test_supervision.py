@@ -65,3 +65,28 @@ def test_the_holder_of_a_lease_that_lives_is_not_offered_to_others_for_release(a
     assert "release" not in aof("claim", "001", "--agent", "bob").err
     said = aof("claim", "001").err
     assert "only if the worker of ada is dead, end its run: aof release" in said
+
+
+def test_the_way_back_from_a_claim_is_a_call_that_works(aof: Aof) -> None:
+    aof("create", "Deploy")
+    aof("claim", "001", "--agent", "ada")
+    offered = aof("undo").err.partition("→ give the run back: aof ")[2].split()
+    unnamed = aof("release", "001").err
+    assert "leave it to ada, whose lease lasts until" in unnamed
+    assert f"only if the worker of ada is dead, end its run: aof {' '.join(offered)}" in unnamed
+    assert "end its run" not in aof("release", "001", "--agent", "bob").err
+    assert aof(*offered).out.split()[1] == "ready"
+
+
+def test_a_task_that_runs_is_not_said_to_wait_when_it_is_retried(aof: Aof) -> None:
+    aof("create", "Deploy")
+    aof("claim", "001", "--agent", "ada")
+    said = aof("retry", "001", "--reason", "again").err
+    assert "is in-progress; only a done, cancelled or dead task is retried" in said
+    assert "see who works on it: aof show" in said
+
+
+def test_prime_counts_as_ready_only_what_can_be_claimed(aof: Aof) -> None:
+    aof("create", "Write it")
+    aof("create", "Print it", "--dep", "001")
+    assert "Tasks: 1 ready, 1 waiting\n" in aof("prime", "--agent", "ada").out

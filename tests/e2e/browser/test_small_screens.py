@@ -119,6 +119,29 @@ def test_every_view_can_be_read_in_the_light_and_in_the_dark(visitor: Visitor, s
     assert (shade < 80) == (scheme == "dark"), colour
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_cards_are_lighter_than_the_column_that_they_lie_on(visitor: Visitor, served: Served, scheme: str) -> None:
+    person, page = _as(visitor, served, color_scheme=scheme)
+    person.open("/tasks", page)
+    light = """(one) => getComputedStyle(one).backgroundColor.match(/\\d+/g)
+      .slice(0, 3).reduce((sum, part) => sum + Number(part), 0)"""
+    assert page.locator(".card").first.evaluate(light) >= page.locator(".column").first.evaluate(light) + 15
+
+
+def test_a_phone_shows_no_keys_and_centres_the_names_of_columns(visitor: Visitor, served: Served) -> None:
+    person, page = _as(visitor, served, **PHONE)
+    person.open("/tasks", page)
+    expect(page.get_by_text("Sign out")).to_be_visible()
+    expect(page.locator("[data-help]")).to_be_hidden()
+    off = """(tab) => {
+      const words = document.createRange(), box = tab.getBoundingClientRect();
+      words.selectNodeContents(tab);
+      const text = words.getBoundingClientRect();
+      return Math.abs(text.top + text.bottom - box.top - box.bottom) / 2;
+    }"""
+    assert page.locator(".tabs a").first.evaluate(off) <= 1
+
+
 def test_the_theme_can_be_chosen_and_is_remembered(served: Served, visitor: Visitor) -> None:
     person, page = _as(visitor, served, color_scheme="light")
     person.open("/", page)

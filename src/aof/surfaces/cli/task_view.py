@@ -118,7 +118,7 @@ def _hops(workflow: dict[str, Any]) -> Iterator[Fact]:
         return
     yield "workflow", (f"{workflow['name']} ({workflow.get('state', 'open')})",)
     for hop in workflow["hops"]:
-        who = f" by {hop['lease']['agent']}" if "lease" in hop else ""
+        who = f" by {hop['lease']['agent']} as {hop['lease']['runId']}" if "lease" in hop else ""
         silent = hop.get("status") in ("done", "ready")
         why = f": {hop['reason']}" if hop.get("reason") and not silent else ""
         yield "hop", (f"{hop['id']} [{hop['role']}] {hop.get('status', 'waiting')}{who}{why}",)

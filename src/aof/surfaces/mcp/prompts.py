@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -24,12 +24,15 @@ from mcp_types import (
 
 from aof.api.call import Caller, error_payload, parameters, perform
 from aof.api.catalogue import BY_NAME
-from aof.errors import AofError, InvalidInput
+from aof.errors import AofError, Call, InvalidInput
 from aof.kernel.model import STATUSES, Status
 from aof.org.operations import waiting_for
+from aof.queries.ready_queue import ReadyQueue
+from aof.store.lists import Row
 from aof.surfaces.mcp.resources import JSON, TASKS
 from aof.surfaces.mcp.sessions import Hub
 from aof.surfaces.mcp.tools import spell
+from aof.workflows.model import HopState
 
 _FEW: Final = 5
 
@@ -87,7 +90,7 @@ def _work_next(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentB
     ready = _asked(hub, "ready", {"agent": agent, "limit": _FEW}, caller)
     lines = [f"You are {agent}. Take the next task and finish it.", ""]
     if ready.tasks:
-        lines += ["Ready for you, most urgent first:", *(f"- {row.id} {row.title}" for row in ready.tasks), ""]
+        lines += ["Ready for you, most urgent first:", *map(_line, ready.tasks), ""]
     else:
         lines += ["Nothing is ready for you now; a claim with `wait` waits for up to a minute.", ""]
     claim = {} if "agent" not in given else {"agent": agent}
@@ -96,6 +99,7 @@ def _work_next(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentB
         f"2. Read it: {spell(BY_NAME['show'], {'taskId': '…'})}. Its acceptance criteria are what counts.",
         f"3. Note what you do: {spell(BY_NAME['update'], {'taskId': '…', 'note': '…'})}.",
         f"4. Finish it: {spell(BY_NAME['complete'], {'taskId': '…', 'summary': '…'})}.",
+        *_judging(ready.tasks),
         f"   If you cannot go on: {spell(BY_NAME['block'], {'taskId': '…', 'reason': '…'})}.",
         "",
         "If a call is refused, its hint shows the call that works.",
@@ -103,37 +107,72 @@ def _work_next(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentB
     return [_text("\n".join(lines))]
 
 
+def _judging(rows: Sequence[Row]) -> list[str]:
+    """How a review among these tasks is sent back; nothing where there is none."""
+    if not any("reviews" in row for row in rows):
+        return []
+    back = {"taskId": "…", "outcome": "needs_review", "blockers": ["…"]}
+    return [f"   A review, if the work is not good: {spell(BY_NAME['complete'], back)}."]
+
+
 def _review(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentBlock]:
     agent = given.get("agent", caller.actor)
     if "taskId" not in given:
-        return [_text(_to_review(hub, agent))]
+        return [_text(_to_review(hub, agent, caller))]
     task_id = hub.fabric.resolve(given["taskId"])
     shown = _asked(hub, "show", {"taskId": task_id}, caller)
-    if shown["status"] != "review":
-        raise InvalidInput(
-            f"{task_id} is {shown['status']}, not in review", "leave 'taskId' out to see what waits for your review"
-        )
+    hop = _hop(hub, task_id, agent, caller) if shown["status"] != "review" else None
     text = msgspec.json.encode(shown).decode()
     resource = TextResourceContents(uri=f"{TASKS}/{task_id}", mime_type=JSON, text=text)
-    return [EmbeddedResource(resource=resource), _text(_how_to_judge(task_id))]
+    return [EmbeddedResource(resource=resource), _text(_how_to_judge(task_id, hop, agent))]
 
 
-def _to_review(hub: Hub, agent: str) -> str:
-    waiting = waiting_for(hub.fabric, agent)
-    if not waiting:
+def _queue(hub: Hub, caller: Caller) -> ReadyQueue:
+    return hub.fabric.as_actor(caller.actor).services.queue
+
+
+def _hop(hub: Hub, task_id: str, agent: str, caller: Caller) -> HopState:
+    """The hop in which the agent reviews the task; raises the refusal where it may not, or where there is none."""
+    task = hub.fabric.get(task_id)
+    found = _queue(hub, caller).review(task, agent) if task.gated else None
+    if isinstance(found, AofError):
+        raise found
+    if found is None:
+        raise InvalidInput(
+            f"{task_id} is {task.status}, and nothing of it waits for a review",
+            "see how it stands",
+            Call("show", {"task_id": task_id}),
+        )
+    return found
+
+
+def _to_review(hub: Hub, agent: str, caller: Caller) -> str:
+    waiting, hops = waiting_for(hub.fabric, agent), _queue(hub, caller).reviews(agent)
+    if not waiting and not hops:
         return f"You are {agent}. Nothing waits for your review."
-    listed = [f"- {task.id} {task.title}" for task in waiting[:_FEW]]
-    more = [f"- and {len(waiting) - _FEW} more"] if len(waiting) > _FEW else []
+    listed = [f"- {task.id} {task.title}" for task in waiting]
+    listed += [f"- {task.id} {task.title}: hop {hop.id} of a workflow" for task, hop in hops]
+    more = [f"- and {len(listed) - _FEW} more"] if len(listed) > _FEW else []
     head = f"You are {agent}. These tasks wait for your review; take them one by one:"
-    return "\n".join([head, *listed, *more, "", _how_to_judge("…")])
+    how = [_how_to_judge("…")] if waiting else []
+    how += [_how_to_judge(task.id, hop, agent) for task, hop in hops[:_FEW]]
+    return "\n".join([head, *listed[:_FEW], *more, "", "\n\n".join(how)])
 
 
-def _how_to_judge(task_id: str) -> str:
+def _line(row: Row) -> str:
+    """A task that can be claimed, and of a workflow the hop."""
+    return f"- {row.id} {row.title}" + (f": {row.step}" if row.step is not None else "")
+
+
+def _how_to_judge(task_id: str, hop: HopState | None = None, agent: str = "") -> str:
+    """The calls for both verdicts; a hop of a workflow is claimed first."""
+    claim = [] if hop is None or hop.lease is not None else [{"taskId": task_id, "hop": hop.id, "agent": agent}]
     approve = spell(BY_NAME["complete"], {"taskId": task_id, "summary": "…"})
     reject = {"taskId": task_id, "outcome": "needs_review", "blockers": ["…"]}
     return "\n".join(
         [
             f"Review {task_id}: read it and what it delivers, and compare both with its acceptance criteria.",
+            *(f"- Claim it first: {spell(BY_NAME['claim'], one)}" for one in claim),
             f"- Approve it: {approve}",
             f"- Send it back, with what has to change: {spell(BY_NAME['complete'], reject)}",
             "Do not approve work of your own.",

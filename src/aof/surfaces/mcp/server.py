@@ -46,15 +46,16 @@ _Answer = TypeVar("_Answer")
 _NAME = 80  # characters of a tool's name that are repeated
 INSTRUCTIONS = (
     "AOF holds the tasks that agents share. Claim a task before you work on it (aof_task_claim; without taskId the "
-    "next one): a session that has not claimed a task cannot complete it. Read it with aof_task_show, note what you do "
-    "with aof_task_update, and finish with aof_task_complete and a summary. As a reviewer in a workflow, complete with "
-    "outcome needs_review and blockers to send the work back. Completing a task whose status is review approves it. "
+    "next one). Read it with aof_task_show, note what you do with aof_task_update, and finish with aof_task_complete "
+    "and a summary. A task in status review is approved by aof_task_complete without a claim. A hop of a workflow that "
+    "reviews is claimed like any task; to send the work back, complete with outcome needs_review and blockers. "
+    "Ask a person with aof_ask. "
     "If you cannot go on, call aof_task_block with a reason. taskId may be the end of an ID, such as 001. "
     "To delegate a part of your task, call aof_dispatch with parentId and agent; aof_task_show lists what came of it "
     "under children. To wait for it, end your run with aof_task_release (or aof_task_update with status ready) and "
     "waitForChildren, and claim the task again later. "
-    "A refused call says which call works. aof_help finds tools for everything else, such as questions, reviews and "
-    "mail; those that are not listed can be called, too."
+    "A refused call says which call works. aof_help finds tools for everything else; those that are not listed can be "
+    "called, too."
 )
 
 

@@ -119,9 +119,12 @@ def _warned(
 def _perform(
     hub: Hub, operation: Operation, caller: Caller, session: Session | None, params: Params
 ) -> tuple[Any, list[str]]:
+    known = session.speaker(operation, params, caller) if session is not None else caller
+    whose, named = operation.tool_caller, isinstance(params.actor, str)
+    if whose is not None and getattr(params, whose) is msgspec.UNSET and (named or not known.default):
+        params = msgspec.structs.replace(params, **{whose: params.actor if named else known.actor})
     if session is None:
-        return parted(perform(hub.fabric, operation, params, caller))
-    known = session.speaker(operation, params, caller)
+        return parted(perform(hub.fabric, operation, params, known))
     result, secrets = parted(perform(hub.fabric, operation, params, known, session.run_of))
     session.note(operation, result, secrets)
     return result, []

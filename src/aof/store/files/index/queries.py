@@ -7,7 +7,7 @@ not know when the index is read or written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from aof.kernel.model import FINISHED, STATUSES, priority_rank
 from aof.store.files.index import schema
@@ -160,6 +160,8 @@ def _is_tallied(query: Query) -> bool:
             query.parent_id is not None,
             query.priority is not None,
             query.among is not None,
+            query.at_hops,
+            query.without,
             query.unfinished,
             query.dependent,
             query.waiting,
@@ -190,6 +192,10 @@ def _lanes(query: Query) -> Iterator[str]:
     if query.open_hops:
         free = "(waits_for_children IS NULL OR held = 0)"
         yield f"hops IS NOT NULL AND substr(hops, 1, 1) = '+' AND {free} AND {schema.within('in-progress')}"
+        return
+    if query.at_hops:
+        free = f" AND +held = 0 AND {_DUE}" if query.runnable_at is not None else ""
+        yield f"hops = '='{free}"
         return
     if query.open_handoffs:
         current = () if query.archived else (f"NOT ({schema.within('archive')})",)
@@ -238,8 +244,14 @@ def _shared(query: Query, values: dict[str, Any]) -> Iterator[str]:
         values |= busy
     if query.busy_resources and not query.waiting:
         yield f"resource NOT IN ({', '.join(f':{name}' for name in busy)})"
+    if query.without:
+        yield f"{_NUMBER} NOT IN ({_numbers(query.without)})"
     if query.runnable_at is not None:
         values["moment"] = query.runnable_at
+
+
+def _numbers(task_ids: Iterable[str]) -> str:
+    return ", ".join(str(schema.place(schema.FOLDERS[0], task_id)) for task_id in task_ids)
 
 
 def _others(query: Query, values: dict[str, Any]) -> Iterator[str]:
@@ -253,8 +265,7 @@ def _others(query: Query, values: dict[str, Any]) -> Iterator[str]:
         values["parent"] = query.parent_id
         yield "parent = :parent"
     if query.among is not None:
-        numbers = (str(schema.place(schema.FOLDERS[0], task_id)) for task_id in query.among)
-        yield f"{_NUMBER} IN ({', '.join(numbers)})"
+        yield f"{_NUMBER} IN ({_numbers(query.among)})"
     if query.priority is not None:
         values["priority"] = priority_rank(query.priority)
         yield "CAST(substr(turn, 1, 1) AS INTEGER) = :priority"

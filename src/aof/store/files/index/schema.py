@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from aof.tasks.model import Task
 
-VERSION: Final = 10
+VERSION: Final = 11
 FOLDERS: Final = (*STATUSES, "archive")
 BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
 _NUMBER_BITS, _ID_BITS = 30, 57  # a number has at most nine digits, a day has eight
@@ -34,7 +34,8 @@ _TURNS: Final = {priority: str(rank) for rank, priority in enumerate(PRIORITIES)
 _FREE, _MUST_NOT_START = 0, 2
 
 # `whose` and `resource` are 0 where there is none. An unfinished task is held: 0 by nothing, 1 by other tasks,
-# 2 for it must not start. `hops` of a gated task that runs: who holds one, after a + where another could be taken.
+# 2 for it must not start. `hops` of a gated task that runs: who holds one, after a + where another could be taken;
+# of one in `ready` a = where a hop could be taken.
 # `due` is the moment at which a due date is over.
 # `handed` of a task with open handoffs: who has accepted one and works under it without a lease.
 # `tallies` says how many tasks are alike in all that its columns name.
@@ -180,7 +181,8 @@ def _of_hops(task: Task) -> tuple[str | None, str | int, bool]:
     takable = any(hop["status"] == "ready" for hop in states)
     beside = "+" if takable and task.cancel is None else ""
     running = BETWEEN.join((beside, *holders, "")) if holders and task.status == "in-progress" else 0
-    return holders[0] if holders else None, running, takable
+    waits = "=" if workflows_model.waits_at_hop(task) else 0
+    return holders[0] if holders else None, running or waits, takable
 
 
 def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:

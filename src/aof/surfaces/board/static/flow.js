@@ -23,7 +23,14 @@ function sized(place) {
 
 function options(place, series) {
   const day = { value: (_, mark) => (mark === null ? "–" : new Date(mark * 1000).toISOString().slice(0, 10)), label: "day" };
-  return { ...sized(place), series: [day, ...series], axes: axes(), scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high, 1)] } }, cursor: { drag: { x: false, y: false } }, tzDate: (mark) => uPlot.tzDate(new Date(mark * 1000), "Etc/UTC") };
+  const hooks = { ready: [told], setCursor: [told] };
+  return { ...sized(place), hooks, series: [day, ...series], axes: axes(), scales: { x: { time: true }, y: { range: (_, low, high) => [0, Math.max(high, 1)] } }, cursor: { drag: { x: false, y: false } }, tzDate: (mark) => uPlot.tzDate(new Date(mark * 1000), "Etc/UTC") };
+}
+
+// Where the pointer is on no day, the legend tells of the last one.
+function told(chart) {
+  const last = chart.data[0].length - 1;
+  if (last >= 0 && chart.cursor.idx == null) chart.setLegend({ idx: last }, false);
 }
 
 function stacked(data) {

@@ -84,7 +84,9 @@ def _asked(screen: Screen, asked: Any) -> None:
         screen.line(f"{asked.task_id}  {asked.question} answered by {asked.answer.by}:")
         screen.block(asked.answer.text)
     else:
-        screen.line(f"{asked.task_id}  {asked.question} is open")
+        screen.line(
+            f"{asked.task_id}  {asked.question} is open{'' if asked.status == 'in-progress' else f': {asked.note}'}"
+        )
         if asked.status == "in-progress":
             screen.say((f"wait for the answer: aof ask {asked.task_id} --question {asked.question} --wait 10m", "dim"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aof.kernel import model as kernel_model
+from aof.queries import ready_queue
 from aof.surfaces.cli import task_view as cli_task_view
 from aof.surfaces.cli.output import Answer, Context
 
@@ -167,7 +168,7 @@ def _why(row: Row) -> str:
 
 def _title(row: Row, *, reasons: bool) -> str:
     """The title, why it waits where that is not plain from the status, or was asked for, and when it is due."""
-    told = row.waits or (row.reason if reasons or row.status != "blocked" else None)
+    told = row.waits or row.step or (row.reason if reasons or row.status != "blocked" else None)
     title = f"{row.title}: {told}" if told else row.title
     if row.due is None or row.status in kernel_model.FINISHED:
         return title
@@ -182,26 +183,14 @@ def status(context: Context, values: dict[str, Any]) -> Answer:
     def text(screen: Screen) -> None:
 
         if compact:
-            told = counts(context.fabric, summary.by_status, **values)
+            told = ready_queue.counts(context.fabric, summary.by_status, **values)
             screen.line(" ".join(f"{name}:{count}" for name, count in told) or "no tasks")
             return
-        for name, count in counts(context.fabric, summary.by_status, **values):
+        for name, count in ready_queue.counts(context.fabric, summary.by_status, **values):
             screen.line(f"{count:>6}  {screen.paint(name, name)}")
         screen.line(f"{summary.total:>6}  in all")
 
     return Answer(summary, text)
-
-
-def counts(fabric: Fabric, by_status: dict[str, int], **filters: Any) -> list[tuple[str, int]]:
-    """How many tasks there are of each kind: `ready` are those that can be claimed now, the others of them wait."""
-    found: list[tuple[str, int]] = []
-    for name in sorted(by_status, key=kernel_model.STATUSES.index):
-        if name != "ready":
-            found.append((name, by_status[name]))
-            continue
-        free = fabric.claimable(**filters)
-        found += [(word, count) for word, count in (("ready", free), ("waiting", by_status[name] - free)) if count]
-    return found
 
 
 def show(context: Context, values: dict[str, Any]) -> Answer:

@@ -9,10 +9,10 @@ from typing import Any
 
 from aof.api.fabric import Fabric
 from aof.kernel.model import millis
+from aof.queries import ready_queue
 from aof.surfaces.cli import live
 from aof.surfaces.cli import task_view as cli_task_view
 from aof.surfaces.cli.commands import service
-from aof.surfaces.cli.commands.queries import counts
 from aof.surfaces.cli.output import Answer, Context
 from aof.surfaces.cli.parser import UsageError
 from aof.surfaces.cli.screen import Screen, ago, clean, cut, pad, width
@@ -179,7 +179,9 @@ def _watch(context: Context, screen: Screen) -> None:
 
     fabric = context.fabric
     now = fabric.now()
-    parts = [(f"{name} {count}", name) for name, count in counts(fabric, fabric.status(compact=True).by_status)]
+    parts = [
+        (f"{name} {count}", name) for name, count in ready_queue.counts(fabric, fabric.status(compact=True).by_status)
+    ]
     screen.say(
         *(part for pair in zip(parts, ["  "] * len(parts), strict=True) for part in pair) if parts else "no tasks"
     )
