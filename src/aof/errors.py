@@ -1,4 +1,36 @@
-"""The one tree of errors. The core returns them as values; the edge raises them. Must not know any surface."""
+"""The one tree of errors. The core returns them as values; the edge raises them.
+
+    AofError
+    ├── NotFound      not_found    TaskNotFound, NoSuchAttempt, ParentNotFound, HandoffNotFound, NothingReady,
+    │                              NoDataDirectory, WorkflowNotFound, MessageNotFound, NoCharter, ConflictNotFound,
+    │                              JobNotFound, NoQuestion, NothingWaits
+    ├── Conflict      conflict     AlreadyClaimed, StaleLease, NotLeaseHolder, RunRequired, KeyConflict,
+    │                              RevisionConflict, IdTaken, AnotherTask, ContextConflict, FileLocked, HandoffClosed,
+    │                              HandoffOpen, AlreadyReturned, StaleHandoff, UnreadableMessage, JobExists,
+    │                              AlreadyAnswered
+    ├── Refused       refused      NotReady, NotReconciled, NotUndoable, ChildrenOpen, InvalidTransition, TaskRunning,
+    │                              CancelRequested, DependencyCycle, ResourceBusy, NoRoute, NotRouted, AtCapacity,
+    │                              AgentInactive, NotAllowed, OwnWork, ReviewRequired, NestedDelegation, Reserved,
+    │                              NotClaimed, QuestionOpen,
+    │                              Unauthenticated, ActorMismatch, EditWaits, OutcomeRequired, HopRoleMismatch,
+    │                              NotAttached, Unmerged,
+    │                              MergePending, UnmergeableHistory, OutOfScope, LockRequired, BudgetExceeded,
+    │                              BudgetTooSmall, NotAddressee,
+    │                              NotAccepted, HandedOver, NoReturnExpected, SegmentOpen, EscalationDepth,
+    │                              CapabilityMismatch, MessageClosed, NotReceiver, NotCloser, StatusNotAllowed,
+    │                              RevisionMismatch, MissingPart, CharterExists, ApprovalRequired, RebuttalUsed,
+    │                              RebuttalLate, ConflictSettled, QuestionRequired, SelfAnswer
+    ├── Invalid       invalid      InvalidInput, SettingsUnusable, AmbiguousId, PayloadTooLarge, UnreadableTask,
+    │                              UnusableOrgChart, UnreadableResult, InvalidJson, InvalidEnvelope, TaskIdMismatch,
+    │                              InvalidWorkflow, TooManyMessages, MalformedPayload, UnreadableJobs
+    ├── Unavailable   unavailable  LockTimeout, DiskFull, StorageFailed, LinkRefused, ReadOnly,
+    │                              UnsupportedFilesystem, UnsupportedVersion, RunnerFailed, TooManyRequests
+    └── Internal      internal     CommitUnknown, LogPoisoned, LogDamaged, LogRewritten, LineEndingsConverted,
+                                   LaneRefused
+
+Every leaf has a stable `code`. A hint is text plus, where a call helps, the call as data, so that each
+surface spells it in its own way. Must not know any surface.
+"""
 
 from __future__ import annotations
 

@@ -333,7 +333,17 @@ def test_no_verb_runs_a_program_of_a_repository(conflicted: Victim, words: tuple
     assert not conflicted.mark.exists(), conflicted.mark.read_text()
 
 
-_STARTERS = ("subprocess", "Popen", "run_process", "open_process", "create_subprocess", "posix_spawn", "exec", "system")
+_STARTERS = (
+    "subprocess",
+    "Popen",
+    "run_process",
+    "open_process",
+    "create_subprocess",
+    "posix_spawn",
+    "execl",
+    "execv",
+    "system",
+)
 
 
 def test_git_is_started_in_one_place() -> None:

@@ -61,7 +61,15 @@ def _written() -> Iterator[tuple[str, Call]]:
         match node:
             case ast.Call(func=ast.Name(id="Call"), args=[ast.Constant(value=str(operation)), ast.Dict() as given]):
                 where = f"{path.relative_to(SOURCE)}:{node.lineno}"
-                yield where, Call(operation, dict(map(_filled, given.keys, given.values)))
+                yield (
+                    where,
+                    Call(
+                        operation,
+                        dict(
+                            _filled(name, value) for name, value in zip(given.keys, given.values, strict=True) if name
+                        ),
+                    ),
+                )
 
 
 def _filled(name: ast.expr | None, value: ast.expr) -> tuple[str, Any]:

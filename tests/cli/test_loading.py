@@ -108,7 +108,12 @@ def test_a_verb_loads_no_other_surface_and_none_of_its_packages(folder: Path, wo
     loaded = _run(folder, *words)
     assert not _packages(loaded) & OTHER_SURFACES
     assert {name.split(".")[2] for name in loaded if name.startswith("aof.surfaces.")} <= {"cli"}
-    assert {name.split(".")[2] for name in loaded if name.startswith("aof.service.")} <= {"bootstrap", "clock"}
+    assert {name.split(".")[2] for name in loaded if name.startswith("aof.service.")} <= {
+        "bootstrap",
+        "clock",
+        "trust",
+        "upkeep",
+    }
 
 
 @pytest.mark.parametrize("words", LISTS, ids=" ".join)

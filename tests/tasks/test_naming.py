@@ -242,7 +242,7 @@ def test_the_beginning_of_an_id_stands_for_the_only_task_that_has_it(
 def test_a_part_of_an_id_starts_after_a_dash(room: Room, fabric: Fabric, clock: FakeClock) -> None:
     clock.set("2026-02-21T09:00:00Z")
     task_id = room.task()
-    for part in ("SK-2026", "026-02-21-001", "1-001", "01", "", "  "):
+    for part in ("SK-2026", "026-02-21-001", "1-001", "", "  "):
         assert room.refused("task_not_found", fabric.get, part).kind == "not_found"
     for day in ("2026-02-22T09:00:00Z", "2026-03-21T09:00:00Z", "2027-02-21T09:00:00Z"):
         clock.set(day)

@@ -71,7 +71,7 @@ def prime(fabric: Fabric, agent: str) -> str:
         "",
         "How to work:",
         f"- take: aof_task_claim (aof claim ID --agent {agent} --keep); read: aof show ID",
-        f"- report: aof_task_update (aof progress ID {me} --text …)",
+        f"- report: aof_task_update with a note (aof progress ID {me} --text …)",
         f"- finish: aof_task_complete (aof complete ID {me} --text …)",
         f"- ask a person: aof_ask (aof ask ID … {me} --wait 10m)",
         f"- stuck: aof_task_block (aof block ID --actor {agent} --reason …)",

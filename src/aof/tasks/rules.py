@@ -64,7 +64,9 @@ from aof.workflows import model as workflows_model
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
 # What is known of the caller, and not a part of the request. Nor is `due`: `+3d` is another moment each time.
-_NOT_SAID: Final = ("outside", "session", "vouched", "limited", "conversation", "expect_rev", "undoes", "bulk", "due")
+_NOT_SAID: Final = (
+    "outside", "unnamed", "session", "vouched", "limited", "conversation", "expect_rev", "undoes", "bulk", "due",
+)  # fmt: skip
 
 
 def create(records: Records, command: Create, now: int, more: dict[str, Any] | None = None) -> Verdict:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from hashlib import sha256
 from typing import Any, Final, Literal
 
 import msgspec
 
 from aof.kernel.model import FINISHED, duration_ms, run_place
+from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 from aof.tasks.model import Lease, Task
 
@@ -88,7 +88,7 @@ class Template(_TemplatePart, frozen=True, kw_only=True, dict=True):
 
 def template_digest(template: Template) -> str:
     """What tells two versions of a template apart."""
-    return sha256(msgspec.json.encode(template, order="deterministic")).hexdigest()[:16]
+    return hexdigest(msgspec.json.encode(template, order="deterministic"))[:16]
 
 
 def _reached(starts: Iterable[str], edges: dict[str, tuple[str, ...]]) -> frozenset[str]:
