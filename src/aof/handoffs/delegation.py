@@ -10,11 +10,11 @@ from typing import Any, Final
 import msgspec
 
 from aof.errors import AofError, Call, InvalidTransition, NestedDelegation, NotLeaseHolder, ParentNotFound
-from aof.handoffs import steps
-from aof.handoffs.audit import AUDIT
+from aof.handoffs import rules
+from aof.handoffs.audit import AUDIT, audited
 from aof.handoffs.evolve import request_context, request_reason
 from aof.handoffs.model import Handoff, Rationale, Request, ReturnProtocol, Validation, uuid4
-from aof.handoffs.steps import audited, finished_refusal
+from aof.handoffs.rules import finished_refusal
 from aof.kernel.commands import AddLink, Block, Create, Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
 from aof.kernel.limits import REASON, text
 from aof.kernel.model import OURSELVES, Draft, Event, iso, millis, status_allows
@@ -71,8 +71,8 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
             "depth": _depth(parent) + 1,
             "sentAt": self.sent_at,
             "request": msgspec.to_builtins(self.request),
-            "handoff": steps.carried(asked),
-            "audit": steps.audited("initiated", child, asked),
+            "handoff": rules.record_of(asked),
+            "audit": audited("initiated", child, asked),
         }
         if self._binds(records, child):
             payload["agent"] = self.request.to_agent
@@ -210,7 +210,7 @@ class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
             return InvalidTransition(
                 f"the handoff {last.id} of {child.id} was rejected already", "ask for a new handoff.request"
             )
-        told = {"audit": steps.audited("accepted", child, last)} if last is not None else {}
+        told = {"audit": audited("accepted", child, last)} if last is not None else {}
         return Decision(drafts=(self._answer("delegation.accepted", child, last, **told),))
 
     def _not_holder(self, child: Task) -> AofError | None:
@@ -228,7 +228,7 @@ class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
 
     def _turned_down(self, child: Task, last: Handoff | None, moved: tuple[Draft, ...], now: int) -> Verdict:
         reason = str(self.reason)
-        told = {} if last is None else {"audit": steps.audited("rejected", child, last, reason=reason, resolved=now)}
+        told = {} if last is None else {"audit": audited("rejected", child, last, reason=reason, resolved=now)}
         return Decision(drafts=(*moved, self._answer("delegation.rejected", child, last, reason=reason, **told)))
 
     def _answer(self, kind: str, child: Task, last: Handoff | None, **more: Any) -> Draft:

@@ -219,7 +219,7 @@ def judged(records: Records, report: WorkReport, verdict: Verdict, now: int) -> 
     ruled = too_much(records, task, agent, lease, deliverables=report.deliverables, now=now)
     if ruled is None:
         return None
-    payload = told(ruled, agent.id, AskedAction(point="files"))
+    payload = ruling_payload(ruled, agent.id, AskedAction(point="files"))
     run = lease.run_id if lease is not None else None
     recorded = Draft(type="autonomy.checked", task_id=task.id, run_id=run, payload=payload)
     return Decision(drafts=(recorded,), agent=agent.id, refusal=exceeded(task, agent, ruled))
@@ -309,7 +309,7 @@ def _ruled(point: str, outcome: Outcome, stage: Stage, reason: str, warnings: tu
     return Ruling(outcome=outcome, point=point, stage=stage, reason=reason, warnings=warnings)
 
 
-def told(ruled: Ruling, agent: str, action: AskedAction) -> dict[str, Any]:
+def ruling_payload(ruled: Ruling, agent: str, action: AskedAction) -> dict[str, Any]:
     """A ruling as the log tells of it."""
     asked = {"subject": action.subject, "amount": action.amount}
     whole: dict[str, Any] = msgspec.to_builtins(ruled)
@@ -346,7 +346,7 @@ def limited(records: Records, task_id: str) -> Limited:
             continue
         blockers = (f"over budget: {ruled.reason} ({ruled.point})",)
         results[place] = msgspec.structs.replace(result, outcome="blocked", blockers=blockers)
-        payload = told(ruled, agent.id, AskedAction(point="files"))
+        payload = ruling_payload(ruled, agent.id, AskedAction(point="files"))
         rulings[lease.run_id] = Draft(type="autonomy.checked", task_id=task.id, run_id=lease.run_id, payload=payload)
     return Limited(msgspec.structs.replace(records, results=results) if rulings else records, rulings)
 

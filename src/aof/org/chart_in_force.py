@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from aof.errors import UnusableOrgChart
-from aof.handoffs import steps as handoffs_steps
+from aof.handoffs import rules as handoffs_rules
 from aof.kernel import commands
 from aof.kernel import results as kernel_results
 from aof.org import model, rights, routing
@@ -97,7 +97,7 @@ class ChartInForce:
             raise
         if chart is None:
             return self._policy
-        if isinstance(command, handoffs_steps.HandoffCommand):
+        if isinstance(command, handoffs_rules.HandoffCommand):
             chart = self.reachable()
         if self._with_chart is None or self._with_chart[0] is not chart:
             self._with_chart = (chart, self._policy.but(org=chart))
