@@ -12,7 +12,6 @@ import pytest
 from aof.errors import AofError, ContextConflict, OutOfScope
 from aof.handoffs.context import (
     TASK_STATUSES,
-    Kind,
     Write,
     Writer,
     Written,
@@ -23,6 +22,7 @@ from aof.handoffs.context import (
     snapshot,
     write,
 )
+from aof.handoffs.model import HandoffType
 from aof.kernel.evolve import evolve
 from aof.kernel.model import PRIORITIES, STATUSES, Draft, Event, LockMode
 from aof.tasks.model import FileLock, Task
@@ -132,7 +132,7 @@ def test_a_delegation_takes_along_what_concerns_the_subtask_and_the_others_take_
     ):
         top = wrote(top, writer, Write(name=name, value=1, scope=scope), on=on)
     sub = task(SUB, parent_id=TOP)
-    kinds: tuple[Kind, ...] = ("sequential", "broadcast", "escalation")
+    kinds: tuple[HandoffType, ...] = ("sequential", "broadcast", "escalation")
     for kind in kinds:
         whole = snapshot(sub, kind, top=top, receiver=BOB).context_variables
         assert set(whole.custom) == {"private", "named", "open", "review", "sub"}

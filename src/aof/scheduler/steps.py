@@ -370,8 +370,8 @@ class HandoffSteps:
         return self._did(command)
 
 
-def _said(action: Action) -> handoffs_delegation.SayUnanswered:
-    return handoffs_delegation.SayUnanswered(
+def _said(action: Action) -> handoffs_delegation.RecordUnanswered:
+    return handoffs_delegation.RecordUnanswered(
         actor=OURSELVES, task_id=action.task_id, handoff_id=action.handoff_id or "", reason=action.reason
     )
 
