@@ -68,7 +68,7 @@ class HandoffRequest(_AboutChild, frozen=True, kw_only=True):
         if last is not None and same and (last.state != "rejected" or last.sent_at == self.sent_at):
             return self._restored(records, last)  # the same message again, or the same request while it stands
         pending = last is not None and last.state == "requested" and last.from_agent == self.actor
-        asked = self._record(records, child, last if pending else None, now)
+        asked = self._handoff(records, child, last if pending else None, now)
         payload: dict[str, Any] = {
             "handoffId": asked.id,
             "depth": _depth(parent) + 1,
@@ -91,7 +91,7 @@ class HandoffRequest(_AboutChild, frozen=True, kw_only=True):
         payload = {"handoffId": last.id, "request": msgspec.to_builtins(self.request)}
         return Decision(drafts=(Draft(type="delegation.restored", task_id=self.task_id, payload=payload),))
 
-    def _record(self, records: Records, child: Task, pending: Handoff | None, now: int) -> Handoff:
+    def _handoff(self, records: Records, child: Task, pending: Handoff | None, now: int) -> Handoff:
         """The delegation in the engine; while it has no answer, the sender may say better what it asks for."""
         request = self.request
         number = max((one.number for one in records.handoffs[child.id]), default=0) + 1
