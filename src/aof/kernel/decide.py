@@ -25,7 +25,7 @@ from aof.support.hashing import hexdigest
 from aof.tasks import graph, lifecycle, manual_edits
 from aof.tasks import rules as tasks_rules
 from aof.tasks.model import Task
-from aof.workflows import control, outcomes
+from aof.workflows import control, outcomes, questions
 
 _CALLER: Final = ("actor", "run", "proven", "proof", "outside", "session", "vouched", "limited", "secret_digest", "key")
 _CIRCUMSTANCES: Final = ("expect_rev", "undoes", "bulk", "allow_open_children", "withdraw_questions", "keep")
@@ -300,11 +300,11 @@ def _report(records: Records, command: commands.ReportProgress, now: int) -> Ver
 
 
 def _ask(records: Records, command: commands.Ask, now: int) -> Verdict:
-    return control.ask(records, command, now)
+    return questions.ask(records, command, now)
 
 
 def _answer(records: Records, command: commands.AnswerQuestion, now: int) -> Verdict:
-    return control.answer(records, command, now)
+    return questions.answer(records, command, now)
 
 
 def _exited(records: Records, command: commands.Exited, now: int) -> Verdict:

@@ -46,7 +46,7 @@ from aof.supervision import rules as supervision_rules
 from aof.supervision.chronicle import FlowFacts, SpanPage, SpanQuery
 from aof.support.typed import prepare_type
 from aof.tasks.model import FileLock, Task
-from aof.workflows import control
+from aof.workflows import templates
 from aof.workflows.model import occupied_by
 
 
@@ -582,7 +582,7 @@ class FixedWorkflows:
         document = self.documents.get(name)
         if document is None:
             return None
-        checked = control.validate_template(document, name)
+        checked = templates.validate_template(document, name)
         return WorkflowReport(
             name=name, path="", ok=checked.template is not None, findings=checked.findings, document=document
         )

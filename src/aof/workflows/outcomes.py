@@ -1,7 +1,4 @@
-"""How a hop ends: complete advances, needs_review sends back, blocked holds.
-
-Or it fails, vanishes or runs out of time.
-"""
+"""How a hop ends: it completes, sends work back, is held; or it fails, its worker vanishes, its time runs out."""
 
 from __future__ import annotations
 
@@ -38,6 +35,7 @@ from aof.workflows.model import HopState, Workflow, workflow_of
 
 OUTCOMES: Final = {"complete": "done", "needs_review": "needs_review", "blocked": "blocked"}
 MEANINGS: Final = "complete (advance), needs_review (send back, with blockers), blocked (hold, with blockers)"
+ACTIVE: Final = ("ready", "in-progress", "review")
 
 
 def complete(records: Records, command: commands.Complete, now: int) -> Verdict:
@@ -54,32 +52,35 @@ def complete(records: Records, command: commands.Complete, now: int) -> Verdict:
         own = is_own(records.policy, task, command, authors(task, command.hop))
         again = _again(records, task, workflow, command, _ended(task, command)) if own else None
         return again or _accepted(records, command, command.summary, now)
-    return _ends_a_hop(records, task, workflow, command, now)
-
-
-def _ends_a_hop(records: Records, task: Task, workflow: Workflow, command: commands.Complete, now: int) -> Verdict:
     walk = Walk(records, task, now, workflow)
     hop = _hop_of(walk, workflow, command)
     if isinstance(hop, AofError):
-        refused = _explained(task, workflow, command) or hop
+        refused = _bad_outcome(task, workflow, command) or hop
         late = isinstance(refused, StaleLease | NotLeaseHolder)
         return _late(records, task, command, refused) if late else refused
+    return _completed(walk, hop, command)
+
+
+def _completed(walk: Walk, hop: HopState, command: commands.Complete) -> Verdict:
+    """The run's report, its end, and the hop's step; or what is wrong with the report."""
+    records, task, workflow = walk.records, walk.task, walk.workflow
+    agent, outcome = hop.agent or command.acting, OUTCOMES.get(str(command.outcome), "")
     problem = (
-        _explained(task, workflow, command, hop)
-        or malformed_report(command, task, OUTCOMES[str(command.outcome)])
-        or wrong_role(records, task, hop, hop.agent or command.acting, command.caller_role)
+        _bad_outcome(task, workflow, command, hop)
+        or malformed_report(command, task, outcome)
+        or wrong_role(records, task, hop, agent, command.caller_role)
         or _cannot_reject(task, workflow, hop, command)
-        or question_open(
-            task, command, OUTCOMES[str(command.outcome)], (hop.agent or command.acting, hop.run_id or ""), hop.id
-        )
+        or question_open(task, command, outcome, (agent, hop.run_id or ""), hop.id)
     )
+    if problem is None and workflow.template.by_id[hop.id].auto_advance and closes(walk, hop.id, outcome):
+        problem = not_reconciled(records, task, command, outcome)
     if problem is not None:
         return problem
-    if workflow.template.by_id[hop.id].auto_advance and closes(walk, hop.id, OUTCOMES[str(command.outcome)]):
-        problem = not_reconciled(records, task, command, OUTCOMES[str(command.outcome)])
-        if problem is not None:
-            return problem
-    _end(walk, walk.workflow.hop(hop.id), command)
+    run = hop.run_id or run_id(task.id, task.retry.attempts + 1, records.run_tag)
+    report = report_of(records, task, command, outcome, (agent, run))
+    walk.add(report.type, hop.id, run, **report.payload)
+    walk.add("task.attempt.completed", hop.id, run, agent=agent, outcome=outcome)
+    follow(walk, hop.id, outcome, command.blockers, command.summary)
     return walk.finish(str(command.outcome), agent=hop.agent)
 
 
@@ -179,15 +180,10 @@ def _perhaps_repeated(task: Task, hop: HopState, command: commands.Complete) -> 
     )
 
 
-def current(workflow: Workflow) -> str:
-    """The hops that the work is at, as messages name them."""
-    open_now = [hop.id for hop in workflow.hops if hop.status in ("running", "ready", "review", "blocked")]
-    return ", ".join(open_now) or "none"
-
-
 def outcome_required(task: Task, workflow: Workflow, hop: str | None, what: str) -> OutcomeRequired:
-    """The teaching refusal for a gated task."""
-    at = hop or current(workflow)
+    """The refusal that says which outcomes a hop can end with."""
+    current = [one.id for one in workflow.hops if one.status in ("running", "ready", "review", "blocked")]
+    at = hop or ", ".join(current) or "none"
     return OutcomeRequired(
         f"{task.id} is in a DAG workflow ('{workflow.name}', current hop: '{at}'); {what}",
         f"the parameter 'outcome' says how a hop ends: {MEANINGS}; without it the hop is complete",
@@ -197,7 +193,7 @@ def outcome_required(task: Task, workflow: Workflow, hop: str | None, what: str)
     )
 
 
-def _explained(
+def _bad_outcome(
     task: Task, workflow: Workflow, command: commands.Complete, hop: HopState | None = None
 ) -> AofError | None:
     """What is wrong with the call itself."""
@@ -224,20 +220,6 @@ def _cannot_reject(task: Task, workflow: Workflow, hop: HopState, command: comma
         Call("complete", {"task_id": task.id, "outcome": "blocked", "blockers": ["…"]}),
         hop=hop.id,
     )
-
-
-def _end(walk: Walk, hop: HopState, command: commands.Complete) -> None:
-    """The run's report, its end, and the hop's step."""
-    agent, run = hop.agent or command.acting, hop.run_id or _next_run(walk)
-    outcome = OUTCOMES[str(command.outcome)]
-    reported = report_of(walk.records, walk.task, command, outcome, (agent, run))
-    walk.add(reported.type, hop.id, run, **reported.payload)
-    walk.add("task.attempt.completed", hop.id, run, agent=agent, outcome=outcome)
-    follow(walk, hop.id, outcome, command.blockers, command.summary)
-
-
-def _next_run(walk: Walk) -> str:
-    return run_id(walk.task.id, walk.task.retry.attempts + 1, walk.records.run_tag)
 
 
 def closes(walk: Walk, hop_id: str, outcome: str) -> bool:
@@ -356,9 +338,12 @@ def _waiting(task: Task, wanted: str | None) -> HopState | AofError:
     if isinstance(named, AofError):
         return named
     waiting = [hop for hop in workflow.hops if hop.status == "review" and named in (None, hop)]
-    held_up = graph.being_cancelled(task) or (None if task.status not in ("backlog", "blocked") else _on_hold(task))
-    if held_up is not None:
-        return held_up
+    if refusal := graph.being_cancelled(task):
+        return refusal
+    if task.status in ("backlog", "blocked"):
+        why = f": {task.blocked.reason}" if task.blocked else ""
+        call = Call("unblock", {"task_id": task.id})
+        return NotReady(f"{task.id} is {task.status}{why}", "let it go on first", call)
     if len(waiting) == 1:
         return waiting[0]
     if waiting:
@@ -369,11 +354,6 @@ def _waiting(task: Task, wanted: str | None) -> HopState | AofError:
             Call("approve", {"task_id": task.id, "hop": waiting[0].id}),
         )
     return outcome_required(task, workflow, wanted, "no hop waits for an approval; its holder gives an outcome")
-
-
-def _on_hold(task: Task) -> NotReady:
-    why = f": {task.blocked.reason}" if task.blocked else ""
-    return NotReady(f"{task.id} is {task.status}{why}", "let it go on first", Call("unblock", {"task_id": task.id}))
 
 
 def fail(records: Records, command: commands.Fail, now: int) -> Verdict:
@@ -516,9 +496,6 @@ def time_out(records: Records, command: commands.TimeOut, now: int) -> Verdict:
     else:
         walk.step(hop.id, "timed_out", "timed_out", run, agent=hop.agent, reason=why)
     return walk.finish("hop_timeout")
-
-
-ACTIVE: Final = ("ready", "in-progress", "review")
 
 
 def deadlines(task: Task, dependencies: Iterable[Task | None] = ()) -> dict[str, int]:
