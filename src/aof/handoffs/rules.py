@@ -21,8 +21,8 @@ from aof.handoffs.file_locks import unlocked
 from aof.handoffs.model import MAX_LEVEL, CapabilityMatch, Checks, Handoff, Rationale, Return, Validation
 from aof.kernel.commands import Claim, Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
 from aof.kernel.model import FINISHED, Draft, Policy, iso, status_allows
+from aof.org import authorization
 from aof.org import chart as org_chart
-from aof.org import guard as org_guard
 from aof.org import routing as org_routing
 from aof.org.model import HUMAN, Agent, OrgChart
 from aof.org.rights import entry_of, is_person
@@ -218,7 +218,7 @@ def unknown_target(policy: Policy, *names: str) -> AofError | None:
     if chart is None or not chart.declared:
         return None
     strangers = (one for one in names if one != HUMAN and not is_person(chart, one, policy.maintainers))
-    return next((refusal for one in strangers if (refusal := org_guard.unknown_names(chart, {"agent": one}))), None)
+    return next((refusal for one in strangers if (refusal := authorization.unknown_names(chart, {"agent": one}))), None)
 
 
 def orchestrator(policy: Policy, handoff: Handoff) -> str:

@@ -16,8 +16,7 @@ from aof.errors import AofError, Call, KeyConflict, OwnWork, RevisionConflict
 from aof.kernel import commands, limits, update
 from aof.kernel.commands import Decision, Records, Verdict
 from aof.kernel.model import Draft
-from aof.org import budgets, rights
-from aof.org import guard as org_guard
+from aof.org import authorization, budgets, gates, rights
 from aof.runs import authentication, leases
 from aof.runs import results as runs_results
 from aof.runs.authentication import contradicted
@@ -150,7 +149,7 @@ def _told(records: Records, verdict: Verdict) -> Verdict:
 def _held(records: Records, command: commands.OnTask, now: int) -> Verdict:
     """The decision as far as the gates of the session charter let it pass."""
     verdict = _decided(records, command, now)
-    return org_guard.held_by_gates(records, command, verdict) if records.policy.gates else verdict
+    return gates.held_by_gates(records, command, verdict) if records.policy.gates else verdict
 
 
 def _decided(records: Records, command: commands.OnTask, now: int) -> Verdict:
@@ -182,7 +181,7 @@ def _not_for_caller(records: Records, command: commands.OnTask) -> AofError | No
     if not asked or not (command.outside or isinstance(command, commands.Edit)):
         return None
 
-    return org_guard.caller_refused(records, command)
+    return authorization.caller_refused(records, command)
 
 
 def _unheard(records: Records, command: commands.OnTask) -> AofError | None:
@@ -211,17 +210,17 @@ def _own_work(records: Records, command: commands.OnTask) -> OwnWork | None:
 def _forbidden(records: Records, command: commands.OnTask) -> AofError | None:
     """Why the settings or the org chart do not allow the command; without either nothing is asked or loaded."""
     chart = records.policy.org
-    if records.policy.review_required and (waived := org_guard.waived_review(records, command)):
+    if records.policy.review_required and (waived := authorization.waived_review(records, command)):
         return waived
     parent = _parent_named(command)
-    if parent is not None and (foreign := org_guard.foreign_parent(records, command, parent)):
+    if parent is not None and (foreign := authorization.foreign_parent(records, command, parent)):
         return foreign
     if isinstance(command, _MAY_TAKE) and (reserved := _reserved(records, command)):
         return reserved
     if chart is None:
         return None
 
-    return org_guard.forbidden(records, chart, command)
+    return authorization.forbidden(records, chart, command)
 
 
 def _reserved(records: Records, command: commands.OnTask) -> AofError | None:
@@ -333,7 +332,7 @@ def _deliver(records: Records, command: commands.RecordDelivery, now: int) -> Ve
 
 def _import_edit(records: Records, command: commands.ImportEdit, now: int) -> Verdict:
     verdict = manual_edits.import_edit(records, command, now)
-    return verdict if isinstance(verdict, AofError) else org_guard.waiting_edit(records, command) or verdict
+    return verdict if isinstance(verdict, AofError) else authorization.waiting_edit(records, command) or verdict
 
 
 _DECIDERS: dict[type[commands.OnTask], Callable[[Records, Any, int], Verdict]] = {

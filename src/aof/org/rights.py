@@ -13,7 +13,7 @@ from aof.runs.authentication import authors, folded_names, is_own, ran_work
 from aof.tasks.model import Task
 from aof.workflows.model import leases
 
-_AT_ONCE = 1
+_AT_ONCE: Final = 1  # tasks of an agent that the chart does not list
 Kind = Literal["worker", "reviewer", "lead", "maintainer"]
 Right = Literal["take", "run", "steer", "judge"]
 Reach = Literal["any", "own", "none"]
@@ -87,7 +87,7 @@ def impersonation(policy: Policy, task: Task | None, command: commands.OnTask) -
     caller = _bound(policy, task, command)
     if caller is None:
         return None
-    agent = _agent(task, command)
+    agent = acting(task, command)
     for claimed in dict.fromkeys((command.actor, agent)):
         if claimed != caller and not may_act_for(policy, caller, claimed, task, command):
             return mismatch(caller, claimed)
@@ -112,13 +112,6 @@ def delivered_by(command: commands.OnTask) -> str:
     """The caller of the command; of a message, the one that delivered it."""
     caller: str = getattr(command, "caller", command.actor)
     return caller
-
-
-def _agent(task: Task | None, command: commands.OnTask) -> str:
-    """Whose rights are used: a run that is named speaks for its agent."""
-    if task is None or command.run is None:
-        return command.acting
-    return next((lease.agent for lease in leases(task) if lease.run_id == command.run), command.acting)
 
 
 def may_act_for(
@@ -189,6 +182,11 @@ def kind_of(chart: OrgChart, agent: str, maintainers: tuple[str, ...] = ()) -> K
     return "reviewer" if "reviewer" in kinds else "worker"
 
 
+def leads(policy: Policy, name: str) -> bool:
+    """Whether the chart makes the name a lead."""
+    return policy.org is not None and kind_of(policy.org, name, policy.maintainers) == "lead"
+
+
 def _kind_of_role(chart: OrgChart, role: str) -> RoleKind:
     given = chart.roles[role].kind if role in chart.roles else None
     return given or KINDS_BY_NAME.get(role, "worker")
@@ -207,7 +205,8 @@ def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c
     if task is None:
         return None
     right = right_for(task, command)
-    if right in ("steer", "judge") and agent != command.actor and _lent(records, task, command, agent):
+    borrowed = command.outside and agent != command.actor and right in ("steer", "judge")
+    if borrowed and not may_act_for(records.policy, command.actor, agent, task):
         return mismatch(command.actor, agent)
     if is_person(chart, agent, maintainers):
         return None
@@ -217,12 +216,15 @@ def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c
     over = reach == "own" and tries_again(task, command) and ran_work(task, agent)
     if reach == "any" or (reach == "own" and owns(task, agent, records.policy.only_said) and not over):
         return None
-    return _refused(task, agent, kind, right)
-
-
-def _lent(records: Records, task: Task, command: commands.OnTask, agent: str) -> bool:
-    """Whether the rights that are used are another's than the caller's, who may not act for that one."""
-    return command.outside and not may_act_for(records.policy, command.actor, agent, task)
+    who = "a reviewer, a lead or a maintainer" if right == "judge" else "its holder, its maker, a lead or a maintainer"
+    what = "judge what is in review" if right == "judge" else f"change {task.id}, which is not its own"
+    return NotAllowed(
+        f"{agent} is a {kind} and may not {what}",
+        f"leave it to {who}",
+        Call("show", {"task_id": task.id}),
+        agent=agent,
+        agent_kind=kind,
+    )
 
 
 def tries_again(task: Task, command: commands.OnTask) -> bool:
@@ -238,9 +240,8 @@ def right_for(task: Task, command: commands.OnTask) -> Right:
     if isinstance(command, commands.Approve | commands.Reject):
         return "judge"
     if isinstance(command, commands.Complete) and task.status == "review" and command.run is None:
-        return (
-            "run" if ran_work(task, command.acting) else "judge"
-        )  # of a hop too; from who ran the task it is a report
+        # From who ran the task it is a report. It judges a hop, too.
+        return "run" if ran_work(task, command.acting) else "judge"
     if isinstance(command, commands.Block | commands.Pause) and task.status == "review":
         return "judge"  # what leaves the review in this way comes back as ready, to be done again
     if isinstance(command, commands.Update):
@@ -329,36 +330,20 @@ def own_work(records: Records, task: Task, command: commands.OnTask) -> OwnWork 
     )
 
 
-def _refused(task: Task, agent: str, kind: Kind, right: Right) -> NotAllowed:
-    who = "a reviewer, a lead or a maintainer" if right == "judge" else "its holder, its maker, a lead or a maintainer"
-    what = "judge what is in review" if right == "judge" else f"change {task.id}, which is not its own"
-    return NotAllowed(
-        f"{agent} is a {kind} and may not {what}",
-        f"leave it to {who}",
-        Call("show", {"task_id": task.id}),
-        agent=agent,
-        agent_kind=kind,
-    )
-
-
 def reservation_refusal(records: Records, task: Task, command: commands.OnTask) -> Reserved | NotAllowed | None:
     """Why the command may not take the task, or give it to another agent, because it is reserved."""
     agent = task.routing.agent
     if agent is None or task.gated:
         return None
     if isinstance(command, commands.Edit):
-        return None if _given_to(command, agent) == agent else not_assigned(records, task, command)
+        routing = command.changes.get("routing", {})
+        given_to = routing.get("agent", agent) if isinstance(routing, dict) else None
+        return None if given_to == agent else not_assigned(records, task, command)
     if not _takes(task, command) or command.acting == agent or any(one.moves for one in task.handoffs):
         return None  # of a task that is being handed over, the handoff says who takes it
     if isinstance(command, commands.Claim) and command.steal:
         return not_assigned(records, task, command)
     return _reserved(records, task, agent, command)
-
-
-def _given_to(command: commands.Edit, agent: str) -> str | None:
-    """The agent that the task is for after an edit."""
-    routing = command.changes.get("routing", {})
-    return routing.get("agent", agent) if isinstance(routing, dict) else None
 
 
 def not_assigned(records: Records, task: Task, command: commands.OnTask) -> NotAllowed | None:
@@ -376,13 +361,10 @@ def not_assigned(records: Records, task: Task, command: commands.OnTask) -> NotA
 
 def may_assign(records: Records, task: Task, command: commands.OnTask) -> bool:
     """Whether the caller may say whom the task is for; who has proven one name cannot use another's right."""
-    policy, chart = records.policy, records.policy.org
+    policy = records.policy
     names = {command.proven} if command.proven else {command.actor, command.session or command.actor}
     own = {task.created_by, task.routing.agent} - set(policy.only_said)
-    return any(
-        name in own or name in policy.maintainers or (chart is not None and kind_of(chart, name) == "lead")
-        for name in names
-    )
+    return any(name in own or name in policy.maintainers or leads(policy, name) for name in names)
 
 
 def _takes(task: Task, command: commands.OnTask) -> bool:
@@ -395,8 +377,8 @@ def _takes(task: Task, command: commands.OnTask) -> bool:
 def _reserved(records: Records, task: Task, agent: str, command: commands.OnTask) -> Reserved:
     what, taker = f"{task.id} is reserved for {agent}", command.acting
     if not may_assign(records, task, command):
-        told = f"take another one; {agent}, its creator {task.created_by} or a maintainer may give it away"
-        return Reserved(what, told, Call("claim", {"agent": taker}), agent=agent)
+        hint = f"take another one; {agent}, its creator {task.created_by} or a maintainer may give it away"
+        return Reserved(what, hint, Call("claim", {"agent": taker}), agent=agent)
     refusal = Reserved(
         f"{what}, not for {taker}",
         "assign it anew",
