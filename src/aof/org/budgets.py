@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol
 import msgspec
 
 from aof.errors import AofError, BudgetExceeded, Call
-from aof.kernel import limits as kernel_limits
+from aof.kernel import limits
 from aof.kernel.commands import Decision, Records, Verdict
 from aof.kernel.limits import covers, normalised
 from aof.kernel.model import Draft, millis
@@ -26,12 +26,93 @@ ACCESSES: Final[tuple[Access, ...]] = ("read", "write", "command", "network")
 LEAST_LEVEL: Final[dict[Access, int]] = {"read": 0, "write": 1, "command": 2, "network": 3}
 _OURS: Final = (".aof", ".git")  # written only by AOF and by git
 _CREDENTIALS: Final = frozenset({"169.254.169.254", "fd00:ec2::254", "metadata.google.internal"})
-_LONGEST: Final = 4_096
+_LONGEST: Final = 4_096  # characters of a path, command or host
+_MINUTE: Final = 60_000
+Point = Literal["read", "write", "command", "network", "iterations", "duration", "files", "lines"]
+POINTS: Final[tuple[Point, ...]] = (*ACCESSES, "iterations", "duration", "files", "lines")
+Outcome = Literal["proceed", "blocked", "proceed_with_warnings"]
+Stage = Literal["security", "explicit_deny", "explicit_allow", "limits", "default_deny", "undeclared"]
+_FIGURES: Final = {"iterations": "iterations", "duration": "minutes", "files": "files", "lines": "lines"}
+_NEARLY: Final = 0.8
+
+
+class AskedAction(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent is about to do: `subject` is a path, command or host; `amount` what it will have used in all."""
+
+    point: Point
+    subject: str | None = None
+    amount: int | None = None
+
+
+class Ruling(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Whether the agent may, which stage decided, and why."""
+
+    outcome: Outcome
+    point: str
+    stage: Stage
+    reason: str
+    warnings: tuple[str, ...] = ()
+
+
+def ruling(agent: Agent, action: AskedAction, *, tool_calls: int = 0, unlocked: str | None = None) -> Ruling:
+    """The ruling on one action. `tool_calls` are those so far; `unlocked` says which lock a write lacks."""
+    for access in ACCESSES:
+        if access == action.point:
+            return _access(agent, access, action.subject or "", tool_calls, unlocked)
+    if agent.autonomy == Autonomy():
+        return _undeclared(agent, action.point)
+    figure = _FIGURES[action.point]
+    return _within(agent, action.point, figure, action.amount or 0, getattr(limits_of(agent), figure))
+
+
+def _access(agent: Agent, access: Access, subject: str, tool_calls: int, unlocked: str | None) -> Ruling:
+    autonomy = agent.autonomy
+    why = unsafe(access, subject) or unlocked
+    if why is not None:
+        return _ruled(access, "blocked", "security", why)
+    if autonomy == Autonomy():
+        return _undeclared(agent, access)
+    if (pattern := _match(getattr(autonomy.deny, access), access, subject)) is not None:
+        return _ruled(access, "blocked", "explicit_deny", f"the chart denies {agent.id} '{pattern}'")
+    allowed: tuple[str, ...] = getattr(autonomy.allow, access)
+    if (pattern := _match(allowed, access, subject)) is not None:
+        return _ruled(access, "proceed", "explicit_allow", f"the chart allows {agent.id} '{pattern}'")
+    # The level alone allows it, but not where the chart lists what is allowed.
+    if allowed or autonomy.level is None or autonomy.level < LEAST_LEVEL[access]:
+        reason = f"nothing in the chart lets {agent.id} {access} this"
+        return _ruled(access, "blocked", "default_deny", reason)
+    return _within(agent, access, "tool calls", tool_calls + 1, limits_of(agent).tool_calls)
+
+
+def _within(agent: Agent, point: str, what: str, amount: int, most: int | None) -> Ruling:
+    if most is None:
+        return _ruled(point, "proceed", "limits", f"{agent.id} has no limit on {what}")
+    reason = f"{agent.id} would use {amount:,} of the {most:,} {what} that it may use"
+    if amount > most:
+        return _ruled(point, "blocked", "limits", reason)
+    if amount >= most * _NEARLY and amount:
+        return _ruled(point, "proceed_with_warnings", "limits", reason, (f"nearly at the limit: {reason}",))
+    return _ruled(point, "proceed", "limits", reason)
+
+
+def _undeclared(agent: Agent, point: str) -> Ruling:
+    return _ruled(point, "proceed", "undeclared", f"the chart sets no limits for {agent.id}")
+
+
+def _ruled(point: str, outcome: Outcome, stage: Stage, reason: str, warnings: tuple[str, ...] = ()) -> Ruling:
+    return Ruling(outcome=outcome, point=point, stage=stage, reason=reason, warnings=warnings)
+
+
+def ruling_payload(ruled: Ruling, agent: str, action: AskedAction) -> dict[str, Any]:
+    """A ruling as its event records it."""
+    given = {"subject": action.subject, "amount": action.amount}
+    whole: dict[str, Any] = msgspec.to_builtins(ruled)
+    return {"agent": agent} | {name: one for name, one in given.items() if one is not None} | whole
 
 
 def unsafe(access: Access, subject: str) -> str | None:
     """Why no agent may do this, whatever its chart says."""
-    if problem := kernel_limits.line("subject", subject, _LONGEST, required=True):
+    if problem := limits.line("subject", subject, _LONGEST, required=True):
         return problem.message
     if access in ("read", "write"):
         path = normalised("subject", subject)
@@ -51,23 +132,8 @@ def host_of(subject: str) -> str:
     return host.partition("]")[0].lstrip("[").lower() if host.startswith("[") else host.partition(":")[0].lower()
 
 
-def not_permitted(autonomy: Autonomy, access: Access, subject: str) -> str | None:
-    """The pattern by which the chart denies it."""
-    return _match(getattr(autonomy.deny, access), access, subject)
-
-
-def allowed(autonomy: Autonomy, access: Access, subject: str) -> str | None:
-    """The pattern by which the chart allows it."""
-    return _match(getattr(autonomy.allow, access), access, subject)
-
-
-def granted(autonomy: Autonomy, access: Access) -> bool:
-    """Whether the level alone allows it: not where the chart lists what is allowed."""
-    level = autonomy.level
-    return not getattr(autonomy.allow, access) and level is not None and level >= LEAST_LEVEL[access]
-
-
 def _match(patterns: tuple[str, ...], access: Access, subject: str) -> str | None:
+    """The first pattern that fits; one that names a folder also means what is below it."""
     forms = {subject}
     if access in ("read", "write"):
         forms = {str(normalised("subject", subject))}
@@ -77,18 +143,8 @@ def _match(patterns: tuple[str, ...], access: Access, subject: str) -> str | Non
 
 
 def _fits(form: str, pattern: str) -> bool:
-    """A pattern that names a folder also means what is below it."""
     folder = pattern.rstrip("/")
     return fnmatchcase(form, pattern) or fnmatchcase(form, f"{folder}/*") or (pattern == "**" and bool(form))
-
-
-_MINUTE: Final = 60_000
-Point = Literal["read", "write", "command", "network", "iterations", "duration", "files", "lines"]
-POINTS: Final[tuple[Point, ...]] = (*ACCESSES, "iterations", "duration", "files", "lines")
-Outcome = Literal["proceed", "blocked", "proceed_with_warnings"]
-Stage = Literal["security", "explicit_deny", "explicit_allow", "limits", "default_deny", "undeclared"]
-_FIGURES: Final = {"iterations": "iterations", "duration": "minutes", "files": "files", "lines": "lines"}
-_NEARLY: Final = 0.8
 
 
 def iterations(task: Task) -> int:
@@ -107,15 +163,6 @@ def measured(agent: Agent) -> bool:
     """Whether the agent has a limit that is measured in files."""
     limits = limits_of(agent)
     return limits.files is not None or limits.lines is not None
-
-
-def too_much(
-    records: Records, task: Task, agent: Agent, lease: Lease | None, *, deliverables: Iterable[str], now: int
-) -> Ruling | None:
-    """The ruling that blocks a completion: by its time, its files or their lines; None where it may end."""
-    took = -(-(now - millis(lease.acquired_at)) // _MINUTE) if lease is not None else 0
-    late = ruling(agent, AskedAction(point="duration", amount=took))
-    return late if late.outcome == "blocked" else too_large(records, task, agent, lease, deliverables)
 
 
 def too_large(
@@ -216,7 +263,9 @@ def judged(records: Records, report: WorkReport, verdict: Verdict, now: int) -> 
     agent = _agent(records, lease.agent if lease is not None else report.acting)
     if agent is None or (task.status == "in-progress" and lease is None):
         return None
-    ruled = too_much(records, task, agent, lease, deliverables=report.deliverables, now=now)
+    took = -(-(now - millis(lease.acquired_at)) // _MINUTE) if lease is not None else 0
+    late = ruling(agent, AskedAction(point="duration", amount=took))
+    ruled = late if late.outcome == "blocked" else too_large(records, task, agent, lease, report.deliverables)
     if ruled is None:
         return None
     payload = ruling_payload(ruled, agent.id, AskedAction(point="files"))
@@ -236,84 +285,6 @@ def _lease(task: Task | None, report: WorkReport) -> Lease | None:
 def _agent(records: Records, name: str) -> Agent | None:
     chart = records.policy.org
     return None if chart is None else rights.entry_of(chart, name, records.policy.maintainers)
-
-
-class AskedAction(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is about to do: `subject` is a path, command or host; `amount` what it will have used in all."""
-
-    point: Point
-    subject: str | None = None
-    amount: int | None = None
-
-
-class Ruling(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Whether the agent may, which stage decided, and why."""
-
-    outcome: Outcome
-    point: str
-    stage: Stage
-    reason: str
-    warnings: tuple[str, ...] = ()
-
-
-def ruling(agent: Agent, action: AskedAction, *, tool_calls: int = 0, unlocked: str | None = None) -> Ruling:
-    """The ruling on one action. `tool_calls` are those so far; `unlocked` says which lock a write lacks."""
-    for access in ACCESSES:
-        if access == action.point:
-            return _access(agent, access, action.subject or "", tool_calls, unlocked)
-    return _amount(agent, action.point, action.amount or 0)
-
-
-def _access(agent: Agent, access: Access, subject: str, tool_calls: int, unlocked: str | None) -> Ruling:
-    autonomy = agent.autonomy
-    why = unsafe(access, subject) or unlocked
-    if why is not None:
-        return _ruled(access, "blocked", "security", why)
-    if autonomy == Autonomy():
-        return _undeclared(agent, access)
-    if (pattern := not_permitted(autonomy, access, subject)) is not None:
-        return _ruled(access, "blocked", "explicit_deny", f"the chart denies {agent.id} '{pattern}'")
-    if (pattern := allowed(autonomy, access, subject)) is not None:
-        return _ruled(access, "proceed", "explicit_allow", f"the chart allows {agent.id} '{pattern}'")
-    if not granted(autonomy, access):
-        reason = f"nothing in the chart lets {agent.id} {access} this"
-        return _ruled(access, "blocked", "default_deny", reason)
-    most = limits_of(agent).tool_calls
-    return _within(agent, access, "tool calls", tool_calls + 1, most)
-
-
-def _amount(agent: Agent, point: str, amount: int) -> Ruling:
-    if agent.autonomy == Autonomy():
-        return _undeclared(agent, point)
-    figure = _FIGURES[point]
-    most: int | None = getattr(limits_of(agent), figure)
-    return _within(agent, point, figure, amount, most)
-
-
-def _within(agent: Agent, point: str, what: str, amount: int, most: int | None) -> Ruling:
-    if most is None:
-        return _ruled(point, "proceed", "limits", f"{agent.id} has no limit on {what}")
-    reason = f"{agent.id} would use {amount:,} of the {most:,} {what} that it may use"
-    if amount > most:
-        return _ruled(point, "blocked", "limits", reason)
-    if amount >= most * _NEARLY and amount:
-        return _ruled(point, "proceed_with_warnings", "limits", reason, (f"nearly at the limit: {reason}",))
-    return _ruled(point, "proceed", "limits", reason)
-
-
-def _undeclared(agent: Agent, point: str) -> Ruling:
-    return _ruled(point, "proceed", "undeclared", f"the chart sets no limits for {agent.id}")
-
-
-def _ruled(point: str, outcome: Outcome, stage: Stage, reason: str, warnings: tuple[str, ...] = ()) -> Ruling:
-    return Ruling(outcome=outcome, point=point, stage=stage, reason=reason, warnings=warnings)
-
-
-def ruling_payload(ruled: Ruling, agent: str, action: AskedAction) -> dict[str, Any]:
-    """A ruling as the log tells of it."""
-    asked = {"subject": action.subject, "amount": action.amount}
-    whole: dict[str, Any] = msgspec.to_builtins(ruled)
-    return {"agent": agent} | {name: one for name, one in asked.items() if one is not None} | whole
 
 
 class Limited(msgspec.Struct, frozen=True):
