@@ -10,7 +10,7 @@ import msgspec
 from aof.errors import AofError, Call, ContextConflict, InvalidInput, OutOfScope, PayloadTooLarge
 from aof.kernel import limits
 from aof.kernel.commands import Records
-from aof.kernel.model import PRIORITIES, Draft, Event, LockMode, Priority, is_agent_name
+from aof.kernel.model import Draft, Event, LockMode, Priority, is_agent_name
 from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 from aof.tasks.model import FileLock, Task
@@ -33,7 +33,6 @@ ConflictRule = Literal["first", "last"]
 ArtifactType = Literal["file", "code", "document", "test_result", "review_comment"]
 ArtifactStatus = Literal["draft", "final", "superseded"]
 
-TASK_STATUSES: Final[tuple[TaskStatus, ...]] = ("pending", "in_progress", "blocked", "complete", "failed")
 CONFLICT_RULES: Final[tuple[ConflictRule, ...]] = ("first", "last")
 ARTIFACT_TYPES: Final[tuple[ArtifactType, ...]] = ("file", "code", "document", "test_result", "review_comment")
 ARTIFACT_STATUSES: Final[tuple[ArtifactStatus, ...]] = ("draft", "final", "superseded")
@@ -297,28 +296,6 @@ def reference(artifact: RecordedArtifact) -> Artifact:
     fields = msgspec.structs.asdict(artifact)
     del fields["task_id"], fields["run_id"]
     return Artifact(**fields)
-
-
-def bad_variables(task: Task, given: dict[str, Any]) -> AofError | None:
-    """Refuse `context_variables` that a sender wrote itself and that are malformed or contradict the task."""
-    status, priority = given.get("task_status"), given.get("task_priority")
-    unknown = sorted(str(name)[:80] for name in given if name not in _COMPUTED)
-    if unknown:
-        return InvalidInput(f"'context_variables' has no {unknown[0]!r}", "put your own variables under 'custom'")
-    problem = (
-        (limits.choice("task_status", status, TASK_STATUSES) if status is not None else None)
-        or (limits.choice("task_priority", priority, PRIORITIES) if priority is not None else None)
-        or limits.data("custom", given.get("custom"), BYTES)
-    )
-    if problem is not None:
-        return problem
-    if given.get("custom") is not None and not isinstance(given["custom"], dict):
-        return InvalidInput("'custom' must be an object", "use {}")
-    facts = {"task_id": task.id, "task_status": TASK_STATUS[task.status], "task_priority": task.priority}
-    for name, fact in facts.items():
-        if given.get(name) not in (None, fact):
-            return InvalidInput(f"'{name}' of {task.id} is {fact!r}", f"leave '{name}' out: AOF fills it in")
-    return None
 
 
 def apply_updates(

@@ -23,17 +23,7 @@ CapabilityMatch = Literal["full", "partial", "none"]
 Urgency = Literal["immediate", "normal", "low"]
 
 TYPES: Final[tuple[HandoffType, ...]] = ("sequential", "delegation", "broadcast", "escalation")
-ON_TIMEOUT: Final[tuple[OnTimeout, ...]] = ("retry", "escalate", "fail")
 AGGREGATIONS: Final[tuple[Aggregation, ...]] = ("all", "any", "majority")
-TRIGGERS: Final[tuple[Trigger, ...]] = (
-    "task_completion",
-    "capability_mismatch",
-    "escalation",
-    "timeout",
-    "explicit_request",
-)
-RETURN_STATUSES: Final[tuple[ReturnStatus, ...]] = ("success", "partial", "failed", "timeout")
-CONTENT_TYPES: Final[tuple[ContentType, ...]] = ("text", "json", "artifact_ref")
 UNANSWERED: Final = frozenset({"queued", "requested", "deferred"})
 OPEN: Final = UNANSWERED | {"accepted"}
 MAX_REROUTES: Final = 3
