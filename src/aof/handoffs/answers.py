@@ -34,7 +34,7 @@ from aof.handoffs.model import (
     ReturnStatus,
 )
 from aof.handoffs.payload import addition, bad_moment
-from aof.handoffs.rules import OnHandoff, ended, finished_refusal, lacks, load_of, rejected, step
+from aof.handoffs.rules import OnHandoff, capability_gap, ended, finished_refusal, load_of, rejected, step
 from aof.kernel import limits
 from aof.kernel.commands import Claim, DeadLetter, Decide, Decision, Needs, NeedsOf, Records, Verdict
 from aof.kernel.model import Draft, iso
@@ -56,7 +56,7 @@ _replace = msgspec.structs.replace
 
 
 class Accept(OnHandoff, frozen=True, kw_only=True):
-    """Take it on. A run that this begins has the secret with this digest; without `begin` others begin it.
+    """Accept the handoff. A run that this begins has the secret with this digest; without `begin` others begin it.
 
     With `keep` that run outlives the session.
     """
@@ -129,11 +129,11 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
                 Call("handoff_reject", {"handoff_id": handoff.id, "agent": agent.id, "reason": "…"}),
                 missing=list(missing),
             )
-        short = rules.autonomy_refusal(records.policy, agent.id, handoff.validation, handoff.audit)
+        short = rules.autonomy_refusal(records.policy, handoff, agent.id)
         return short or (routing.at_capacity(chart, agent, load_of(records)) if self.begin else None)
 
     def _accepted(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
-        checks = rules.check_agent(records.policy, handoff.to_agent, handoff.validation, load_of(records), now)
+        checks = rules.check_receiver(records, handoff, now)
         missing = checks.missing
         notes = f"lacks {', '.join(missing)}" if missing else None
         accepted = step(
@@ -144,11 +144,11 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
             checks=msgspec.to_builtins(checks),
             **({"warnings": [f"{handoff.to_agent} lacks {one}" for one in missing]} if missing else {}),
         )
-        return (accepted, *((lacks(handoff, missing),) if missing else ()))
+        return (accepted, *((capability_gap(handoff, missing),) if missing else ()))
 
 
 class RejectHandoff(OnHandoff, frozen=True, kw_only=True):
-    """Turn it down; another agent is asked, or a person."""
+    """Reject the handoff; another agent is asked, or a person."""
 
     operation = "handoff_reject"
     reason: str
@@ -180,11 +180,11 @@ def released(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
     """The sender goes on once nothing more can come: of a single handoff, or of the whole group."""
     if handoff.broadcast_group_id is not None and aggregated(_members(records, handoff)).state == "open":
         return ()
-    return rules.woken(records, handoff)
+    return rules.sender_resumed(records, handoff)
 
 
 class Defer(OnHandoff, frozen=True, kw_only=True):
-    """Acknowledge it and put the answer off. It stays open, and nobody works under it."""
+    """Acknowledge the handoff and put the answer off. It stays open, and nobody works under it."""
 
     operation = "handoff_defer"
     reason: str
@@ -286,7 +286,7 @@ def _result(one: Handoff) -> MemberResult:
 
 
 class ReturnResult(OnHandoff, frozen=True, kw_only=True):
-    """Bring back what came of an accepted handoff. `to_agent` may name the sender that it goes to."""
+    """Return the result of an accepted handoff. `to_agent` may name the sender that it goes to."""
 
     operation = "handoff_return"
     status: ReturnStatus
@@ -312,7 +312,7 @@ class ReturnResult(OnHandoff, frozen=True, kw_only=True):
         return drafts if isinstance(drafts, AofError) else Decision(drafts=drafts, agent=self.acting)
 
     def _too_late(self, handoff: Handoff, brought: Return) -> Verdict:
-        """Why it is not applied; what came from an agent that was replaced stays on the record."""
+        """Why a return is not applied; one from an agent that was replaced stays on the record."""
         if handoff.state in UNANSWERED:
             return unaccepted(handoff)
         if handoff.returned is not None:
@@ -476,14 +476,13 @@ class Deliver(OnHandoff, frozen=True, kw_only=True):
 
     def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """Nothing happens while the receiver is still busy."""
-        agent = rules.listed_agent(records.policy, handoff.to_agent)
-        if handoff.state != "queued" or rules.is_full(records.policy.org, agent, load_of(records)):
+        if handoff.state != "queued" or rules.is_full(records, handoff.to_agent):
             return Decision()
         return Decision(drafts=(step("handoff.delivered", handoff),))
 
 
 class Resend(OnHandoff, frozen=True, kw_only=True):
-    """Send it to the same agent again."""
+    """Send the handoff to the same agent again."""
 
     operation = "handoff_resend"
     reason: str | None = None
@@ -563,7 +562,7 @@ class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
 
 
 class FailHandoff(OnHandoff, frozen=True, kw_only=True):
-    """End it as failed; a person is asked to step in."""
+    """End the handoff as failed; a person is asked to step in."""
 
     operation = "handoff_fail"
     reason: str
@@ -586,7 +585,7 @@ def failed(records: Records, task: Task, handoff: Handoff, reason: str, now: int
 
 
 class Withdraw(OnHandoff, frozen=True, kw_only=True):
-    """The sender takes it back; nobody else is asked."""
+    """The sender takes the handoff back; nobody else is asked."""
 
     operation = "handoff_withdraw"
     reason: str

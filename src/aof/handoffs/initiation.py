@@ -42,7 +42,7 @@ from aof.handoffs.payload import (
     malformed_proposal,
     required_of_receiver,
 )
-from aof.handoffs.rules import HandoffCommand, OnHandoff, load_of, step
+from aof.handoffs.rules import HandoffCommand, OnHandoff, step
 from aof.kernel import limits
 from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, Records, ReportProgress, Verdict
 from aof.kernel.model import Draft, iso
@@ -143,7 +143,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         self, records: Records, task: Task, handoff: Handoff, held: Handoff | None, now: int
     ) -> Iterator[Draft]:
         """The events that send one handoff, and what follows when its receiver cannot take it."""
-        policy, load, rationale = records.policy, load_of(records), self.proposal.rationale
+        rationale = self.proposal.rationale
         if held is not None:
             if held.state != "accepted":
                 record = audited("accepted", task, held)
@@ -153,17 +153,16 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
             yield step(
                 "handoff.escalated", held, record, forwarded_to=handoff.id, toAgent=handoff.to_agent, assessment=own
             )
-        checks = rules.check_agent(policy, handoff.to_agent, handoff.validation, load, now)
-        full = rules.is_full(policy.org, rules.listed_agent(policy, handoff.to_agent), load)
-        others = rules.alternatives(policy, handoff, load) if full else ()
-        free = any(not rules.unable(policy, handoff, one, load) for one in others)
-        why = "capability_mismatch" if checks.capability == "none" else "at_capacity" if full and free else None
+        checks = rules.check_receiver(records, handoff, now)
+        full = rules.is_full(records, handoff.to_agent)
+        free = full and any(rules.could_take(records, handoff, one) for one in rules.alternatives(records, handoff))
+        why = "capability_mismatch" if checks.capability == "none" else "at_capacity" if free else None
         if why is None or handoff.type in ("broadcast", "escalation"):
             yield from started(records, task, handoff, now)
         else:
             yield rules.initiated(task, _replace(handoff, checks=checks))
             reason = f"{why}: lacks {', '.join(checks.missing)}" if why == "capability_mismatch" else why
-            notify = rules.orchestrator(policy, handoff)
+            notify = rules.orchestrator(records.policy, handoff)
             yield rules.rejected(task, handoff, reason, now, notify=notify, checks=checks)
             yield from passed_on(records, task, _replace(handoff, state="rejected"), reason, now)
         if handoff.type == "escalation":
@@ -227,10 +226,10 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         if handoff.type == "escalation":
             decided, why = self._next_in_chain(records, handoff)
         elif (agent := rules.listed_agent(policy, suggested)) is not None and not agent.active:
-            others = rules.alternatives(policy, handoff, load_of(records))
+            others = rules.alternatives(records, handoff)
             decided, why = (others[0] if others else HUMAN), f"{suggested} is not active"
         if decided == suggested:
-            return rules.autonomy_refusal(policy, decided, handoff.validation, handoff.audit) or handoff
+            return rules.autonomy_refusal(policy, handoff, decided) or handoff
         choice = RoutingChoice(suggested=suggested if self.proposal.to else None, decided=decided, reason=why)
         return _replace(handoff, to_agent=decided, routing=choice)
 
@@ -360,12 +359,10 @@ def successor(records: Records, task: Task, handoff: Handoff, to_agent: str, rea
 
 def started(records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
     """The events that begin a record whose receiver has been chosen; a gap in its capabilities is logged."""
-    policy, load = records.policy, load_of(records)
-    checks = rules.check_agent(policy, handoff.to_agent, handoff.validation, load, now)
-    full = rules.is_full(policy.org, rules.listed_agent(policy, handoff.to_agent), load)
+    checks, full = rules.check_receiver(records, handoff, now), rules.is_full(records, handoff.to_agent)
     warnings = (f"{handoff.to_agent} lacks {', '.join(checks.missing)}",) if checks.missing else ()
     known = _replace(handoff, checks=checks, warnings=warnings, state="queued" if full else "requested")
-    return (rules.initiated(task, known), *((rules.lacks(known, checks.missing),) if checks.missing else ()))
+    return (rules.initiated(task, known), *((rules.capability_gap(known, checks.missing),) if checks.missing else ()))
 
 
 def passed_on(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
@@ -377,7 +374,7 @@ def passed_on(records: Records, task: Task, handoff: Handoff, reason: str, now: 
         return ()
     if handoff.type == "escalation":
         return climbed(records, task, handoff, reason, now)
-    candidates = rules.alternatives(records.policy, handoff, load_of(records))
+    candidates = rules.alternatives(records, handoff)
     if not candidates or handoff.reroutes >= MAX_REROUTES:
         why = "every reroute was used" if handoff.reroutes >= MAX_REROUTES else "no other agent can take it"
         return escalated_to(records, task, handoff, HUMAN, f"{reason}; {why}", now)
@@ -448,7 +445,7 @@ class Reroute(OnHandoff, frozen=True, kw_only=True):
         return (
             limits.name("to_agent", target)
             or rules.unknown_target(records.policy, target)
-            or rules.autonomy_refusal(records.policy, target, handoff.validation, handoff.audit)
+            or rules.autonomy_refusal(records.policy, handoff, target)
         )
 
 

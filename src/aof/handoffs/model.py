@@ -50,7 +50,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part that the engine adds: what says nothing is left out."""
+    """A part that AOF adds to the schema: defaults are left out."""
 
 
 class RequiredCapability(_Part, frozen=True, kw_only=True):
@@ -117,7 +117,7 @@ class Acceptance(_Note, frozen=True, kw_only=True):
 
 
 class ReturnedResult(_Part, frozen=True, kw_only=True):
-    """What a return brings."""
+    """The result in a return."""
 
     content_type: ContentType
     body: Any
@@ -151,7 +151,7 @@ class Return(_Part, frozen=True, kw_only=True):
 
 
 class Assessment(_Part, frozen=True, kw_only=True):
-    """What one level of an escalation thinks of the matter; level 0 is the agent that began it."""
+    """The assessment of one level of an escalation; level 0 is the agent that began it."""
 
     level: int
     agent: str
@@ -252,7 +252,7 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether something is still to come of it."""
+        """Whether it is not over yet."""
         return self.state in OPEN
 
     def outlives(self, status: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import msgspec
@@ -18,7 +18,7 @@ from aof.errors import (
 )
 from aof.handoffs.audit import Outcome, audited
 from aof.handoffs.file_locks import unlocked
-from aof.handoffs.model import MAX_LEVEL, CapabilityMatch, Checks, Handoff, Rationale, Return, Validation
+from aof.handoffs.model import MAX_LEVEL, CapabilityMatch, Checks, Handoff, Return, Validation
 from aof.kernel.commands import Claim, Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
 from aof.kernel.model import FINISHED, Draft, Policy, iso, status_allows
 from aof.org import authorization
@@ -137,7 +137,7 @@ class OnHandoff(HandoffCommand, frozen=True, kw_only=True):
 
 
 def finished_refusal(task: Task) -> InvalidTransition | None:
-    """The refusal of a handoff of what is finished."""
+    """The refusal to hand over a finished task."""
     if task.status not in FINISHED:
         return None
     return InvalidTransition(
@@ -157,12 +157,12 @@ def _is_human(records: Records, name: str) -> bool:
 
 
 def load_of(records: Records) -> dict[str, int]:
-    """How much each agent holds whose load is counted."""
+    """How many tasks each agent holds whose load is counted."""
     return {agent: len(held) for agent, held in records.held.items()}
 
 
 def listed_agent(policy: Policy, name: str) -> Agent | None:
-    """What is known of an agent: None where nothing is, so that nothing is checked."""
+    """What the chart says of an agent; None where it says nothing, so that nothing is checked."""
     chart = policy.org
     if chart is None or not chart.declared or name not in chart.by_id:
         return None
@@ -180,35 +180,37 @@ def capability_match(agent: Agent | None, validation: Validation) -> tuple[Capab
     return ("none" if len(missing) == len(wanted) else "partial"), missing
 
 
-def is_full(chart: OrgChart | None, agent: Agent | None, load: Mapping[str, int]) -> bool:
+def is_full(records: Records, name: str) -> bool:
     """Whether the agent is at its limit, or its team is."""
-    return chart is not None and agent is not None and org_routing.capacity_refusal(chart, agent, load) is not None
+    chart, agent = records.policy.org, listed_agent(records.policy, name)
+    if chart is None or agent is None:
+        return False
+    return org_routing.capacity_refusal(chart, agent, load_of(records)) is not None
 
 
-def check_agent(policy: Policy, name: str, validation: Validation, load: Mapping[str, int], now: int) -> Checks:
-    """The capabilities of a receiver, and its load against its limit, as the record keeps them."""
-    agent = listed_agent(policy, name)
-    matched, missing = capability_match(agent, validation)
+def check_receiver(records: Records, handoff: Handoff, now: int) -> Checks:
+    """The capabilities of the receiver, and its load against its limit, as the record keeps them."""
+    agent = listed_agent(records.policy, handoff.to_agent)
+    matched, missing = capability_match(agent, handoff.validation)
     limit = agent.concurrency if agent is not None else None
-    held = load.get(name) if limit is not None else None
+    held = load_of(records).get(handoff.to_agent) if limit is not None else None
     return Checks(capability=matched, missing=missing, load=held, limit=limit, at=iso(now))
 
 
-def autonomy_refusal(policy: Policy, name: str, validation: Validation, audit: Rationale) -> BudgetTooSmall | None:
-    """The refusal of an agent whose autonomy does not suffice; None when it does."""
-    return org_routing.may_take(policy.org, name, level=validation.autonomy_budget, risk=audit.risk_level)
+def autonomy_refusal(policy: Policy, handoff: Handoff, name: str) -> BudgetTooSmall | None:
+    """The refusal of an agent whose autonomy does not suffice for the handoff; None when it does."""
+    level, risk = handoff.validation.autonomy_budget, handoff.audit.risk_level
+    return org_routing.may_take(policy.org, name, level=level, risk=risk)
 
 
-def unable(policy: Policy, handoff: Handoff, name: str, load: Mapping[str, int]) -> bool:
-    """Whether the agent could not take the handoff now, whatever it says itself."""
-    agent = listed_agent(policy, name)
-    if agent is None:
-        return False
-    return (
-        not agent.active
-        or autonomy_refusal(policy, name, handoff.validation, handoff.audit) is not None
-        or capability_match(agent, handoff.validation)[0] == "none"
-        or is_full(policy.org, agent, load)
+def could_take(records: Records, handoff: Handoff, name: str) -> bool:
+    """Whether the agent could take the handoff now, whatever it says itself."""
+    agent = listed_agent(records.policy, name)
+    return agent is None or (
+        agent.active
+        and autonomy_refusal(records.policy, handoff, name) is None
+        and capability_match(agent, handoff.validation)[0] != "none"
+        and not is_full(records, name)
     )
 
 
@@ -222,19 +224,19 @@ def unknown_target(policy: Policy, *names: str) -> AofError | None:
 
 
 def orchestrator(policy: Policy, handoff: Handoff) -> str:
-    """Who decides where work goes: the orchestrator of the sender's team, else its lead, else the sender itself."""
+    """Who decides where the work goes: the orchestrator of the sender's team, else its lead, else the sender itself."""
     chart = policy.org
     sender = chart.by_id.get(handoff.from_agent) if chart is not None else None
     team = chart.teams_by_id.get(sender.team or "") if chart is not None and sender is not None else None
     return (team.orchestrator or team.lead or handoff.from_agent) if team is not None else handoff.from_agent
 
 
-def alternatives(policy: Policy, handoff: Handoff, load: Mapping[str, int]) -> tuple[str, ...]:
+def alternatives(records: Records, handoff: Handoff) -> tuple[str, ...]:
     """The agents that could take the handoff instead, the least busy first; those at their limit come last.
 
     They have all that is required. Where nothing is, they share a role or a capability with the first target.
     """
-    chart = policy.org
+    chart, load = records.policy.org, load_of(records)
     if chart is None or not chart.declared:
         return ()
     asked = {handoff.from_agent, handoff.to_agent, *handoff.tried}
@@ -321,7 +323,7 @@ def subtask_failed(records: Records, task: Task, handoff: Handoff, reason: str, 
     return (*closed, *dead_lettered(records, task, now, reason=reason, error=failure(task, now, **what)))
 
 
-def woken(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
+def sender_resumed(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
     """The sender's task goes on, and is the sender's to take; one that is blocked for another reason stays so."""
     if handoff.waiting_task_id is None or handoff.waiting_for is None:
         return ()
@@ -425,7 +427,7 @@ def rejected(
     return step("handoff.rejected", handoff, record, acceptance=answer, **more)
 
 
-def lacks(handoff: Handoff, missing: tuple[str, ...]) -> Draft:
+def capability_gap(handoff: Handoff, missing: tuple[str, ...]) -> Draft:
     """The receiver lacks some of the capabilities that are required: it should be known, and stops nothing."""
     message = f"{handoff.to_agent} lacks {', '.join(missing)}"
     return step("handoff.warning", handoff, code="capability_gap", message=message, missing=list(missing))

@@ -134,7 +134,7 @@ def _last_by(workflow: Workflow, command: commands.Complete) -> list[HopState]:
 
 
 def _repeats(records: Records, task: Task, workflow: Workflow, command: commands.Complete) -> bool:
-    """Whether the last run of a hop has said exactly this: then it stands, whatever could be done next."""
+    """Whether the last run of a hop has reported exactly this: then it stands, whatever could be done next."""
     if command.outcome not in OUTCOMES or (command.run is None and _holds(workflow, command.acting)):
         return False
     report = report_of(records, task, command, OUTCOMES[command.outcome], (command.acting, ""))
@@ -244,35 +244,35 @@ def follow(
     """The hop's own step after its run reported an outcome; what is `open` at the task's end waits for an approval."""
     rule, hop = walk.workflow.template.by_id[hop_id], walk.workflow.hop(hop_id)
     run, agent = hop.run_id, str(hop.agent)
-    said = "; ".join(blockers)
+    text = "; ".join(blockers)
     walk.by = agent
     if outcome == "done":
         walk.drafts += withdrawn(walk.task, (agent, run or ""), hop_id)
     if outcome == "blocked":
-        reason = said or "the run reported that it is blocked"
+        reason = text or "the run reported that it is blocked"
         walk.step(hop_id, "blocked", "blocked", run, agent=agent, blockers=list(blockers), reason=reason)
     elif outcome == "needs_review" and rule.can_reject and rule.depends_on:
         send_back(walk, hop_id, agent, blockers, summary)
     elif outcome == "done" and rule.auto_advance and not open_now:
         walk.step(hop_id, "completed", "done", run, agent=agent, outcome="complete")
     else:
-        why = said or lifecycle.listed_points(open_now) or "waits for an approval"
+        why = text or lifecycle.listed_points(open_now) or "waits for an approval"
         walk.step(hop_id, "waiting_approval", "review", run, agent=agent, reason=why)
 
 
 def send_back(walk: Walk, hop_id: str, agent: str, blockers: tuple[str, ...], summary: str | None) -> None:
     """Reject: the origin, or the hops directly before, begin again with all that comes after them."""
     hop, rule = walk.workflow.hop(hop_id), walk.workflow.template.by_id[hop_id]
-    said = "; ".join(blockers)
-    more: dict[str, Any] = {"blockers": list(blockers), "workLog": f"{agent} rejected at '{hop_id}': {said}"}
+    text = "; ".join(blockers)
+    more: dict[str, Any] = {"blockers": list(blockers), "workLog": f"{agent} rejected at '{hop_id}': {text}"}
     count = hop.rejections + 1
     if count >= walk.workflow.template.rejection_limit:
         walk.step(
-            hop_id, "failed", "failed", hop.run_id, agent=agent, rejections=count, reason=_often(count, said), **more
+            hop_id, "failed", "failed", hop.run_id, agent=agent, rejections=count, reason=_often(count, text), **more
         )
         return
     back_to = rule.depends_on if rule.rejection_strategy == "predecessors" else walk.workflow.template.origins(hop_id)
-    more |= {"backTo": list(back_to), "summary": summary, "rejections": count, "reason": said}
+    more |= {"backTo": list(back_to), "summary": summary, "rejections": count, "reason": text}
     walk.step(hop_id, "rejected", "rejected", hop.run_id, agent=agent, **more)
     for name in reset_by(walk.workflow, tuple(back_to)):
         if name == hop_id:
@@ -281,11 +281,11 @@ def send_back(walk: Walk, hop_id: str, agent: str, blockers: tuple[str, ...], su
         if again.lease is not None:
             walk.end_run(again, status="cancelled", code="reset", message=f"'{hop_id}' rejected")
         if walk.workflow.hop(name).status != "waiting":
-            walk.step(name, "reset", "waiting", reason=f"'{hop_id}' rejected: {said}")
+            walk.step(name, "reset", "waiting", reason=f"'{hop_id}' rejected: {text}")
 
 
-def _often(count: int, said: str) -> str:
-    return f"rejected {count} times, last: {said}"
+def _often(count: int, text: str) -> str:
+    return f"rejected {count} times, last: {text}"
 
 
 def approve(records: Records, command: commands.Approve, now: int) -> Verdict:
@@ -322,14 +322,14 @@ def reject(records: Records, command: commands.Reject, now: int) -> Verdict:
     if isinstance(hop, AofError):
         return hop
     walk = Walk(records, task, now)
-    by, said, count = command.acting, "; ".join(command.blockers), hop.rejections + 1
-    more = {"blockers": list(command.blockers), "workLog": f"{by} rejected '{hop.id}': {said}"}
+    by, text, count = command.acting, "; ".join(command.blockers), hop.rejections + 1
+    more = {"blockers": list(command.blockers), "workLog": f"{by} rejected '{hop.id}': {text}"}
     if count >= walk.workflow.template.rejection_limit:
-        walk.step(hop.id, "failed", "failed", agent=by, rejections=count, reason=_often(count, said), **more)
+        walk.step(hop.id, "failed", "failed", agent=by, rejections=count, reason=_often(count, text), **more)
     else:
-        walk.step(hop.id, "rejected", "rejected", agent=by, rejections=count, reason=said, **more)
-        walk.step(hop.id, "opened", "ready", reason=said)
-    return walk.finish(said, agent=by)
+        walk.step(hop.id, "rejected", "rejected", agent=by, rejections=count, reason=text, **more)
+        walk.step(hop.id, "opened", "ready", reason=text)
+    return walk.finish(text, agent=by)
 
 
 def _waiting(task: Task, wanted: str | None) -> HopState | AofError:
