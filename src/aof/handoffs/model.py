@@ -45,29 +45,29 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     due_by: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True):
+class _SchemaPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the specification's schema: every key is written."""
 
 
-class _Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _AddedPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part that AOF adds to the schema: defaults are left out."""
 
 
-class RequiredCapability(_Part, frozen=True, kw_only=True):
+class RequiredCapability(_SchemaPart, frozen=True, kw_only=True):
     """A capability that the receiver must have, and how well; one without a least proficiency is a plain name."""
 
     capability_id: str
     min_proficiency: float
 
 
-class Constraints(_Part, frozen=True, kw_only=True):
+class Constraints(_SchemaPart, frozen=True, kw_only=True):
     """The limits within which the work is to be done."""
 
     budget: float | None = None
     deadline: str | None = None
 
 
-class HandoffContext(_Part, frozen=True, kw_only=True):
+class HandoffContext(_SchemaPart, frozen=True, kw_only=True):
     """What the receiver needs to go on: the task, messages, variables, references to artifacts, limits."""
 
     task_id: str
@@ -77,7 +77,7 @@ class HandoffContext(_Part, frozen=True, kw_only=True):
     constraints: Constraints = Constraints()
 
 
-class Validation(_Part, frozen=True, kw_only=True):
+class Validation(_SchemaPart, frozen=True, kw_only=True):
     """What the receiver is checked against. `autonomy_budget` is the autonomy level (0 to 3) that the work needs."""
 
     required_capabilities: tuple[str | RequiredCapability, ...] = ()
@@ -91,7 +91,7 @@ class Validation(_Part, frozen=True, kw_only=True):
         return dict(pairs)
 
 
-class ReturnProtocol(_Part, frozen=True, kw_only=True):
+class ReturnProtocol(_SchemaPart, frozen=True, kw_only=True):
     """Whether and by when a result is owed, and what is done when it does not come. `timeout` is such as `5m`."""
 
     expected: bool
@@ -99,14 +99,14 @@ class ReturnProtocol(_Part, frozen=True, kw_only=True):
     on_timeout: OnTimeout = "retry"
 
 
-class Rationale(_Part, frozen=True, kw_only=True):
+class Rationale(_SchemaPart, frozen=True, kw_only=True):
     """Why the handoff was made, and how risky the work is."""
 
     decision_rationale: str = ""
     risk_level: Risk = "low"
 
 
-class Acceptance(_Note, frozen=True, kw_only=True):
+class Acceptance(_AddedPart, frozen=True, kw_only=True):
     """The receiver's answer. `by` is the agent or person that gave it, where that is another than the receiver."""
 
     status: AnswerStatus
@@ -116,21 +116,21 @@ class Acceptance(_Note, frozen=True, kw_only=True):
     by: str | None = None
 
 
-class ReturnedResult(_Part, frozen=True, kw_only=True):
+class ReturnedResult(_SchemaPart, frozen=True, kw_only=True):
     """The result in a return."""
 
     content_type: ContentType
     body: Any
 
 
-class ContextUpdates(_Part, frozen=True, kw_only=True):
+class ContextUpdates(_SchemaPart, frozen=True, kw_only=True):
     """What a return changes in the context that the agents of the workflow share."""
 
     variables_changed: dict[str, Any] = {}
     artifacts_produced: tuple[Any, ...] = ()
 
 
-class ReturnAudit(_Part, frozen=True, kw_only=True):
+class ReturnAudit(_SchemaPart, frozen=True, kw_only=True):
     """When the work was done, and what it took."""
 
     completion_time: str
@@ -138,7 +138,7 @@ class ReturnAudit(_Part, frozen=True, kw_only=True):
     notes: str = ""
 
 
-class Return(_Part, frozen=True, kw_only=True):
+class Return(_SchemaPart, frozen=True, kw_only=True):
     """The result of a handoff, on its way from the receiver to the original sender."""
 
     handoff_id: str
@@ -150,7 +150,7 @@ class Return(_Part, frozen=True, kw_only=True):
     audit: ReturnAudit
 
 
-class Assessment(_Part, frozen=True, kw_only=True):
+class Assessment(_SchemaPart, frozen=True, kw_only=True):
     """The assessment of one level of an escalation; level 0 is the agent that began it."""
 
     level: int
@@ -159,7 +159,7 @@ class Assessment(_Part, frozen=True, kw_only=True):
     at: str
 
 
-class Checks(_Note, frozen=True, kw_only=True):
+class Checks(_AddedPart, frozen=True, kw_only=True):
     """What was found when the receiver was checked: its capabilities, and its load against its limit."""
 
     capability: CapabilityMatch = "full"
@@ -169,7 +169,7 @@ class Checks(_Note, frozen=True, kw_only=True):
     at: str | None = None
 
 
-class RoutingChoice(_Note, frozen=True, kw_only=True):
+class RoutingChoice(_AddedPart, frozen=True, kw_only=True):
     """Whom the sender suggested, where routing decided otherwise or was left to decide, and why."""
 
     suggested: str | None = None

@@ -52,7 +52,7 @@ class Envelope(Wire, frozen=True, kw_only=True):
 
 
 class Payload(Wire, frozen=True, kw_only=True):
-    """What differs by type."""
+    """The part of a message that differs by type."""
 
 
 class Tests(Payload, frozen=True, kw_only=True):
@@ -147,7 +147,7 @@ class _OwnFields(msgspec.Struct):
 
 
 def incoming(given: object) -> Incoming:
-    """What a caller handed over, as something that arrived: a message, its text, or an event that holds one."""
+    """A message, its text, or an event that holds one, as the caller gave it."""
     if isinstance(given, Incoming):
         return given
     if isinstance(given, dict):
@@ -239,7 +239,7 @@ def messages_in(text: str) -> list[object]:
 
 
 def _blocks(text: str) -> list[list[str]]:
-    """The lines, parted before each that begins a document or a message."""
+    """The lines, split before each that begins a document or a message."""
     blocks: list[list[str]] = [[]]
     for line in _lines(text):
         if line.startswith(("{", "[", PREFIX)):
@@ -249,7 +249,7 @@ def _blocks(text: str) -> list[list[str]]:
 
 
 def _lines(text: str) -> list[str]:
-    """Parted at line breaks only: what Unicode has besides them may stand inside a JSON string."""
+    """Split at line breaks only: the other separators of Unicode may stand inside a JSON string."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 

@@ -334,7 +334,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         return stale_lease(task, self.run) if self.run is not None else self._ended(task)
 
     def _late(self, records: Records, task: Task) -> Verdict:
-        """Nobody runs the task: the same report again is none the worse for it, any other comes too late."""
+        """Nobody runs the task: the same report again is accepted, any other comes too late."""
         if self.run is not None and task_of_run(self.run) == task.id and self.run != task.last_run:
             return stale_lease(task, self.run)
         if task.retry.attempts and LEADS_TO[self.outcome] == task.status and not self._replaced(records, task):
@@ -360,7 +360,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         return own == self._result_of(agent)
 
     def _result_of(self, agent: str) -> dict[str, Any]:
-        """The result that the report is, as its run's file holds it."""
+        """The report as the result file of its run holds it."""
         result: dict[str, Any] = {
             "agentId": agent,
             "outcome": self.outcome,
@@ -393,7 +393,7 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         return needs(Expire(actor=self.actor, task_id=self.task_id), known)
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
-        """Leave alone what has moved on, and what another run holds by now."""
+        """End the session's run; a task that has moved on, or that another run holds, is left alone."""
         task = records.look(self.task_id)
         if task is None:
             return graph.missing(self.task_id)

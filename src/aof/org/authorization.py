@@ -68,7 +68,7 @@ def caller_refused(records: Records, command: commands.OnTask) -> AofError | Non
             return refusal
     if task is None or isinstance(command, commands.OwnRule):
         return None
-    if command.limited and (refusal := beyond_work(task, command) or _beyond_name(task, command)):
+    if command.limited and (refusal := beyond_work(task, command) or _role_unproven(task, command)):
         return refusal
     proven = unproven_gate(records, task, command) if policy.require_secret else None
     return proven or gate_refusal(records, task, command)
@@ -87,7 +87,7 @@ def forbidden(records: Records, chart: OrgChart, command: commands.OnTask) -> Ao
         unknown = unknown_names(chart, given)
         if unknown is not None:
             return unknown
-    return not_allowed(records, chart, task, command) or _not_its_own(records, chart, task, command)
+    return not_allowed(records, chart, task, command) or _not_to_claim(records, chart, task, command)
 
 
 def unknown_names(chart: OrgChart, routing: dict[str, Any]) -> NoRoute | None:
@@ -106,8 +106,8 @@ def unknown_names(chart: OrgChart, routing: dict[str, Any]) -> NoRoute | None:
     return None
 
 
-def _not_its_own(records: Records, chart: OrgChart, task: Task | None, command: commands.OnTask) -> AofError | None:
-    """The refusal of a claim, or of what begins with one."""
+def _not_to_claim(records: Records, chart: OrgChart, task: Task | None, command: commands.OnTask) -> AofError | None:
+    """The refusal of a claim, or of a command that begins with one."""
     if task is None or task.lease is not None:
         return None
     # Work in review that is sent back to be done by the caller itself begins a run like any claim.
@@ -165,7 +165,7 @@ def gated_changes(policy: Policy, task: Task, changes: dict[str, Any]) -> tuple[
 
 
 def waiting_edit(records: Records, command: commands.ImportEdit) -> EditWaits | None:
-    """What of a person's edit a maintainer has to confirm before it is imported; None where it needs nobody."""
+    """Why a person's edit waits until a maintainer confirms it; None where it can be imported."""
     task = None if command.accepted or command.created is not None else records.look(command.task_id)
     if task is None or not records.policy.binds:
         return None
@@ -349,7 +349,7 @@ def beyond_work(task: Task, command: commands.OnTask) -> NotAllowed | None:
     )
 
 
-def _beyond_name(task: Task, command: commands.OnTask) -> NotAllowed | None:
+def _role_unproven(task: Task, command: commands.OnTask) -> NotAllowed | None:
     """Why a session does not take what is meant for a role when nobody but itself has said who it is."""
     takes = right_for(task, command) == "take" or (isinstance(command, commands.Complete) and task.status == "ready")
     role = "its hops need one" if task.gated else f"it needs '{task.routing.role}'" if task.routing.role else None
@@ -364,7 +364,7 @@ def _beyond_name(task: Task, command: commands.OnTask) -> NotAllowed | None:
 
 
 def _for_leads(task: Task, command: commands.OnTask) -> str | None:
-    """What a lead does with a task, in words; also where it is a part of something else, such as an undo."""
+    """The action of a lead that the command is, in words; also as a part of something else, such as an undo."""
     if tries_again(task, command):
         return "retrying it"
     return "cancelling it" if _cancels(task, command) else _LEADING.get(type(command))

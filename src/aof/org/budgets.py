@@ -212,7 +212,7 @@ def entry(records: Records, name: str) -> Agent:
 
 
 class WorkReport(Protocol):
-    """What is asked of a report, whether it is a command or a message."""
+    """A report of work: the command, or the message of AOF/1."""
 
     @property
     def task_id(self) -> str:
@@ -288,13 +288,13 @@ def _agent(records: Records, name: str) -> Agent | None:
 
 
 class Limited(msgspec.Struct, frozen=True):
-    """The records as they count, and what is to be recorded of each run whose result does not."""
+    """The records with each result over budget as a blocked one, and the rulings to record, by run."""
 
     records: Records
     rulings: dict[str, Draft] = {}
 
     def recorded(self, verdict: Verdict) -> Verdict:
-        """The decision, with the ruling before the end of each run that it was about."""
+        """The decision, with each ruling before the event that ends its run."""
         if not self.rulings or not isinstance(verdict, Decision):
             return verdict
         drafts: list[Draft] = []
@@ -306,7 +306,7 @@ class Limited(msgspec.Struct, frozen=True):
 
 
 def limited(records: Records, task_id: str) -> Limited:
-    """The results of a task's runs, those blocked that are more than their agents may do."""
+    """The results of a task's runs, where those that are more than their agents may do count as blocked."""
     task = records.look(task_id)
     rulings: dict[str, Draft] = {}
     results = dict(records.results)
@@ -323,7 +323,7 @@ def limited(records: Records, task_id: str) -> Limited:
 
 
 def sizes_of_report(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
-    """What must be measured of what was reported, as far as is known."""
+    """The deliverables of reported results that must be measured."""
     if known.policy.org is None:
         return frozenset()
     found = _reported(known, known.tasks.get(task_id))
@@ -332,7 +332,7 @@ def sizes_of_report(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
 
 
 def _reported(records: Records, task: Task | None) -> Iterator[tuple[str, Agent, Lease, RunResult]]:
-    """The runs that the task is held with and that have reported, of agents of the chart."""
+    """The runs that hold the task and have reported, where the chart knows their agents."""
     chart = records.policy.org
     if chart is None or task is None:
         return

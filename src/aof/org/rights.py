@@ -56,7 +56,7 @@ def is_person(chart: OrgChart | None, name: str, maintainers: tuple[str, ...]) -
 
 
 def entry_of(chart: OrgChart, name: str, maintainers: tuple[str, ...]) -> Agent | None:
-    """What the chart says of a name, and of an unknown one what every unknown one is; None for a person."""
+    """The chart's entry of a name; an agent that it does not list may run one task at a time. None for a person."""
     if is_person(chart, name, maintainers):
         return None
     return chart.by_id.get(name) or Agent(id=name, concurrency=_AT_ONCE)
@@ -95,7 +95,7 @@ def impersonation(policy: Policy, task: Task | None, command: commands.OnTask) -
 
 
 def _bound(policy: Policy, task: Task | None, command: commands.OnTask) -> str | None:
-    """The one actor that the caller is; None where a name is all that is known and all that is asked for.
+    """The one actor that the caller is bound to; None where a name is all that is known, and enough.
 
     A name is enough to pass on what another says about its work, but not to judge work for another.
     """
@@ -149,14 +149,14 @@ def _team_of(chart: OrgChart, agent: str | None) -> str | None:
 
 def _foreign_role(policy: Policy, task: Task | None, agent: str, command: commands.OnTask) -> ActorMismatch | None:
     """The refusal of a role that the chart does not give to the acting agent."""
-    chart, said = policy.org, command.caller_role if isinstance(command, commands.Complete) else None
-    if chart is None or said is None or said in roles_of(chart, agent) or is_person(chart, agent, policy.maintainers):
+    chart, role = policy.org, command.caller_role if isinstance(command, commands.Complete) else None
+    if chart is None or role is None or role in roles_of(chart, agent) or is_person(chart, agent, policy.maintainers):
         return None
     has = ", ".join(sorted(roles_of(chart, agent))) or "no role"
     hops = task.workflow["hops"] if task is not None and task.gated else ()
     open_now = [f"hop '{hop['id']}' needs '{hop['role']}'" for hop in hops if hop.get("status") in ("ready", "running")]
     return ActorMismatch(
-        f"{agent} does not have the role '{said[:80]}'{''.join(f'; {one}' for one in open_now)}",
+        f"{agent} does not have the role '{role[:80]}'{''.join(f'; {one}' for one in open_now)}",
         f"this is {agent}, with {has}: leave 'callerRole' out",
         Call("org_show", {}),
         actor=agent,
@@ -173,7 +173,7 @@ def mismatch(caller: str, claimed: str) -> ActorMismatch:
 
 
 def kind_of(chart: OrgChart, agent: str, maintainers: tuple[str, ...] = ()) -> Kind:
-    """The highest kind that the agent is of: by the settings, by its teams, or by its roles."""
+    """The highest kind of the agent: by the settings, by its teams, or by its roles."""
     if agent in maintainers:
         return "maintainer"
     kinds = {_kind_of_role(chart, role) for role in chart.roles_of.get(agent, ())}
@@ -236,7 +236,7 @@ def tries_again(task: Task, command: commands.OnTask) -> bool:
 
 
 def right_for(task: Task, command: commands.OnTask) -> Right:
-    """The right that a command is about: a status change counts as the operation that it really is."""
+    """The right that a command needs: a status change counts as the operation that it really is."""
     if isinstance(command, commands.Approve | commands.Reject):
         return "judge"
     if isinstance(command, commands.Complete) and task.status == "review" and command.run is None:
@@ -285,7 +285,7 @@ def may_judge(policy: Policy, chart: OrgChart | None, agent: str, task: Task) ->
 
 
 def _reach(chart: OrgChart, agent: str, right: Right, maintainers: tuple[str, ...]) -> Reach:
-    """The table; where the chart names nobody to judge, every agent that it lists may judge the work of the others."""
+    """What the table says; where the chart names nobody to judge, every listed agent may judge the others' work."""
     reach = RIGHTS[kind_of(chart, agent, maintainers)][right]
     if right != "judge" or reach == "any" or agent not in chart.by_id:
         return reach
@@ -294,7 +294,7 @@ def _reach(chart: OrgChart, agent: str, right: Right, maintainers: tuple[str, ..
 
 
 def sends_back(command: commands.OnTask) -> bool:
-    """An agent may take its own work back, but not accept it."""
+    """Whether the command sends work back: an agent may take its own back, but not accept it."""
     return (
         isinstance(command, commands.Reject | commands.Block | commands.Pause)
         or (isinstance(command, commands.Update) and command.status != "done")

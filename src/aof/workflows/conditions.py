@@ -65,7 +65,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def condition_problems(condition: object) -> Iterator[Problem]:
-    """Where a condition is not a condition, what is wrong there, and what would be right."""
+    """The places where a condition is malformed, what is wrong there, and what would be right."""
     if _count(condition) > SIZE:
         yield (), f"it has more than {SIZE} parts", "make it simpler"
         return

@@ -102,7 +102,7 @@ def resume(records: Records, command: commands.Resume, now: int) -> Verdict:
 
 
 def promote(records: Records, command: commands.Promote, now: int) -> Verdict:
-    """From backlog to where its hops are, once nothing is waited for."""
+    """Move the task from backlog to where its hops are, once it waits for nothing."""
     verdict = lifecycle.promote(records, command, now)
     if isinstance(verdict, AofError) or not verdict.drafts:
         return verdict

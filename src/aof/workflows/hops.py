@@ -63,6 +63,7 @@ _STATUS_OF: Final = {
     "failed": "deadletter",
 }
 _LAST: Final = ("blocked", "backlog", "done", "cancelled", "deadletter")
+# Where an agent can take no hop, it gets the refusal with the least weight.
 _WEIGHTS: Final[dict[type[AofError], int]] = {HopRoleMismatch: 0, OwnWork: 0, AlreadyClaimed: 1}
 
 
@@ -130,7 +131,7 @@ def status_of(state: State) -> str:
 
 
 def condition_facts(workflow: Workflow, task: Task) -> dict[str, Any]:
-    """What a condition may ask for."""
+    """What the conditions of a workflow are compared with."""
     fields: dict[str, Any] = msgspec.to_builtins(task)
     return fields | {"hops": {hop.id: msgspec.to_builtins(hop) for hop in workflow.hops}}
 
@@ -179,13 +180,13 @@ class Walk:
             self.add(draft.type, hop.id, draft.run_id, **payload)
 
     def settle(self) -> None:
-        """Everything that follows by itself."""
+        """Take all steps that follow by themselves."""
         while (step := next_step(self.workflow, self.task)) is not None:
             status = "ready" if step.kind == "opened" else step.kind
             self.step(step.hop, step.kind, status, reason=step.reason, superseded=step.superseded or None)
 
     def finish(self, reason: str, *, agent: str | None = None, heartbeat: Heartbeat | None = None) -> Decision:
-        """Let follow what follows, and bring the task to the status that its hops come to."""
+        """Take all steps that follow by themselves, and bring the task to the status that its hops come to."""
         self.settle()
         state = state_of(self.workflow)
         if state in ("done", "failed"):
@@ -286,19 +287,18 @@ def chosen(records: Records, task: Task, command: commands.Claim | commands.Comp
     workflow, wanted = workflow_of(task), command.hop
     if wanted is not None:
         named = hop_named(task, workflow, wanted)
-        return named if isinstance(named, AofError) else _not_to_take(records, task, named, command, now) or named
+        return named if isinstance(named, AofError) else _take_refusal(records, task, named, command, now) or named
     refusals: list[AofError] = []
     for hop in workflow.hops:
-        refusal = _not_to_take(records, task, hop, command, now)
+        refusal = _take_refusal(records, task, hop, command, now)
         if refusal is None:
             return hop
         refusals.append(refusal)
-    by_weight = sorted(refusals, key=lambda refusal: _WEIGHTS.get(type(refusal), 2))
-    return by_weight[0]
+    return min(refusals, key=lambda refusal: _WEIGHTS.get(type(refusal), 2))
 
 
 def hop_named(task: Task, workflow: Workflow, wanted: str) -> HopState | InvalidInput:
-    """The hop of that name."""
+    """The hop of that name; else the refusal that names those that there are."""
     known = {hop.id: hop for hop in workflow.hops}
     if wanted in known:
         return known[wanted]
@@ -309,7 +309,7 @@ def hop_named(task: Task, workflow: Workflow, wanted: str) -> HopState | Invalid
     )
 
 
-def _not_to_take(
+def _take_refusal(
     records: Records, task: Task, hop: HopState, command: commands.Claim | commands.Complete, now: int
 ) -> AofError | None:
     agent = command.acting
@@ -460,7 +460,7 @@ def held_hop(task: Task, workflow: Workflow, command: commands.OnTask) -> HopSta
 
 
 def _if_proven(task: Task, hop: HopState, command: commands.OnTask) -> HopState | AofError:
-    """The hop, where the caller has shown what it was asked to show."""
+    """The hop, where the caller has proven what its lease asks for."""
     assert hop.lease is not None
     return unproven(task, hop.lease, command) or hop
 

@@ -192,11 +192,8 @@ def builtins(workflow: Workflow) -> dict[str, Any]:
 
 
 def leases(task: Task) -> tuple[Lease, ...]:
-    """Everybody's right to write to the task: its own lease, or those of its hops."""
-    if task.lease is not None:
-        return (task.lease,)
-    hops = task.workflow.get("hops", ())
-    return tuple(msgspec.convert(hop["lease"], prepare_type(Lease)) for hop in hops if "lease" in hop)
+    """The leases of a task: its own, or those of its hops."""
+    return tuple(lease for _, lease in held_leases(task))
 
 
 def held_leases(task: Task) -> tuple[tuple[str, Lease], ...]:

@@ -85,7 +85,7 @@ def _completed(walk: Walk, hop: HopState, command: commands.Complete) -> Verdict
 
 
 def _after_the_end(records: Records, task: Task, workflow: Workflow, command: commands.Complete) -> Verdict:
-    """A repeated report changes nothing; one that comes too late must not seem to have been heard."""
+    """The task is done: a repeated report changes nothing, and one that comes too late is refused."""
     if ran_work(task, command.acting) or command.run is not None:
         refusal = _ended(task, command) if command.run is None else stale_hop(task, command.run)
         return _again(records, task, workflow, command, refusal)
@@ -196,7 +196,7 @@ def outcome_required(task: Task, workflow: Workflow, hop: str | None, what: str)
 def _bad_outcome(
     task: Task, workflow: Workflow, command: commands.Complete, hop: HopState | None = None
 ) -> AofError | None:
-    """What is wrong with the call itself."""
+    """What is wrong with the outcome and its blockers."""
     name = hop.id if hop is not None else command.hop
     if command.outcome not in OUTCOMES:
         return outcome_required(task, workflow, name, f"there is no outcome '{str(command.outcome)[:80]}'")
@@ -223,7 +223,7 @@ def _cannot_reject(task: Task, workflow: Workflow, hop: HopState, command: comma
 
 
 def closes(walk: Walk, hop_id: str, outcome: str) -> bool:
-    """Whether this outcome would finish the whole task; told only of tasks that declare what must be there then."""
+    """Whether this outcome would finish the whole task; False for tasks that declare nothing to check then."""
     if outcome != "done" or not lifecycle.declares(walk.task):
         return False
     trial = Walk(walk.records, walk.task, walk.now, walk.workflow)
@@ -289,7 +289,7 @@ def _often(count: int, text: str) -> str:
 
 
 def approve(records: Records, command: commands.Approve, now: int) -> Verdict:
-    """Accept a hop that waits for it."""
+    """Accept a hop that waits for an approval."""
     task = records.task(command.task_id)
     if task.status == "done":
         return Decision()
@@ -457,7 +457,7 @@ def end_session(records: Records, task: Task, agent: str, run: str | None, now: 
 
 
 def _settled(walk: Walk) -> Verdict:
-    """The workers of a task that is being cancelled have vanished: that settles it."""
+    """A cancellation is settled once all workers of the task have vanished."""
     task, records, now = walk.task, walk.records, walk.now
     running = walk.workflow.running()
     if not running or not all(_over(records, task, hop, now) for hop in running):
