@@ -153,7 +153,7 @@ class RejectHandoff(OnHandoff, frozen=True, kw_only=True):
     operation = "handoff_reject"
     reason: str
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """A rejection is final for this record; the work goes on elsewhere in the same commit."""
         if problem := _bad_answer(self, records, handoff, self.reason):
             return problem
@@ -190,7 +190,7 @@ class Defer(OnHandoff, frozen=True, kw_only=True):
     reason: str
     estimated_completion: str | None = None
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """Counts as acknowledged: the audit says `accepted` with the status `deferred`."""
         problem = _bad_answer(self, records, handoff, self.reason)
         if problem := problem or bad_moment("estimated_completion", self.estimated_completion):
@@ -298,7 +298,7 @@ class ReturnResult(OnHandoff, frozen=True, kw_only=True):
     tokens_consumed: int | None = None
     notes: str = ""
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """The return and its processing are one commit, so that `completed` stands right after it."""
         refusal = self.not_receiver(records, handoff) or self._other_party(handoff) or self._malformed()
         if refusal:
@@ -474,7 +474,7 @@ class Deliver(OnHandoff, frozen=True, kw_only=True):
 
     operation = "handoff_deliver"
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """Nothing happens while the receiver is still busy."""
         if handoff.state != "queued" or rules.is_full(records, handoff.to_agent):
             return Decision()
@@ -487,7 +487,7 @@ class Resend(OnHandoff, frozen=True, kw_only=True):
     operation = "handoff_resend"
     reason: str | None = None
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """At most three times; after that only another agent or a person helps."""
         problem = self.not_sender(records, handoff) or limits.text("reason", self.reason, limits.REASON)
         if problem:
@@ -508,7 +508,7 @@ class Remind(OnHandoff, frozen=True, kw_only=True):
 
     operation = "handoff_remind"
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """A handoff that is over, or was reminded of, is left alone."""
         owed = handoff.state == "accepted" and handoff.return_protocol.expected
         if not owed or handoff.reminded_at is not None:
@@ -531,7 +531,7 @@ class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
         read = (base.read | more.read) - write
         return _replace(base, write=write, read=read, dependents=more.dependents, above=base.above | more.above)
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """What was answered or returned in the meantime is left alone."""
         if handoff.state != self.state or not handoff.is_open:
             return Decision()
@@ -567,7 +567,7 @@ class FailHandoff(OnHandoff, frozen=True, kw_only=True):
     operation = "handoff_fail"
     reason: str
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """What is over stays as it ended."""
         if not handoff.is_open:
             return closed(handoff)
@@ -590,7 +590,7 @@ class Withdraw(OnHandoff, frozen=True, kw_only=True):
     operation = "handoff_withdraw"
     reason: str
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """Before an answer it counts as rejected, afterwards as failed."""
         problem = self.not_sender(records, handoff) or limits.text("reason", self.reason, limits.REASON, required=True)
         if problem:

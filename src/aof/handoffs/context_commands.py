@@ -47,13 +47,13 @@ _replace = msgspec.structs.replace
 class ContextCommand(OwnRule, frozen=True, kw_only=True):
     """A command on the context of the tree that a task belongs to."""
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The task and all above it; the topmost is written."""
         own = frozenset({self.task_id})
         chain = (self.task_id, *known.above.get(self.task_id, ()))
         return Needs(write=frozenset({chain[-1]}), read=frozenset(chain[:-1]), above=own)
 
-    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Find out who writes, then what."""
         task = subject_task(records, self)
         if isinstance(task, AofError):
@@ -77,7 +77,7 @@ class SetContext(ContextCommand, frozen=True, kw_only=True):
     base: int | None = None
     conflicts: str | None = None
 
-    def written(self, records: Records, task: Task, top: Task, by: Writer, now: int) -> Verdict:  # noqa: ARG002 - the contract's form
+    def written(self, records: Records, task: Task, top: Task, by: Writer, now: int) -> Verdict:
         """All of the variables that may be written; the first refusal is answered, and every one recorded."""
         if len(self.variables) > limits.ITEMS or not (self.variables or self.conflicts):
             return InvalidInput("'variables' must name between 1 and 50 variables", "set fewer at once")
@@ -109,7 +109,7 @@ class RecordArtifact(ContextCommand, frozen=True, kw_only=True):
     status: str | None = None
     description: str | None = None
 
-    def written(self, records: Records, task: Task, top: Task, by: Writer, now: int) -> Verdict:  # noqa: ARG002 - the contract's form
+    def written(self, records: Records, task: Task, top: Task, by: Writer, now: int) -> Verdict:
         """A known artifact keeps all that identifies it; one that is superseded makes way for another."""
         context = context_of(top)
         known = next((one for one in context.artifacts[::-1] if one.path == self.path), None)

@@ -46,13 +46,13 @@ class HandoffRequest(_AboutChild, frozen=True, kw_only=True):
     request: Request
     odd: tuple[dict[str, str], ...] = ()
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The child, what was asked of it before, and the parent."""
         own = frozenset({self.task_id})
         files = frozenset((self.task_id, place) for place in ATTACHED)
         return Needs(write=own, read=frozenset({self.request.parent_task_id}) - own, handoffs=own, files=files)
 
-    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:
         """One handoff for one request, however often it arrives."""
         child = records.look(self.task_id)
         if child is None:
@@ -164,7 +164,7 @@ class HandoffAnswer(_AboutChild, frozen=True, kw_only=True):
     accepted: bool
     reason: str | None = None
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The child, and what was asked of it."""
         own = frozenset({self.task_id})
         return Needs(write=own, handoffs=own)
@@ -284,12 +284,12 @@ class RecordUnanswered(OwnRule, frozen=True, kw_only=True):
     handoff_id: str
     reason: str
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The child, and what was asked of it."""
         own = frozenset({self.task_id})
         return Needs(write=own, handoffs=own)
 
-    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Leave alone what was answered in the meantime, or recorded already."""
         task = records.look(self.task_id)
         if task is None:

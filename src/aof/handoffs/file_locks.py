@@ -30,7 +30,7 @@ class LockFiles(OwnRule, frozen=True, kw_only=True):
     paths: tuple[str, ...]
     mode: str = "exclusive"
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The task, and those that hold a lock in the way, with their holders' signs of life."""
         own = frozenset({self.task_id})
         wanted = normalised_all(self.paths)
@@ -44,7 +44,7 @@ class LockFiles(OwnRule, frozen=True, kw_only=True):
         beats = frozenset(place for task in loaded for place in task.run_places)
         return Needs(write=own | near, names=_ALL_LOCKS, file_locks=True, heartbeats=beats)
 
-    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Give the locks to the run, or say who has one; that is recorded too."""
         found = _of_run(records, self)
         if isinstance(found, AofError):
@@ -101,11 +101,11 @@ class UnlockFiles(OwnRule, frozen=True, kw_only=True):
 
     paths: tuple[str, ...] = ()
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The task only: nobody gives back another's lock."""
         return Needs(write=frozenset({self.task_id}))
 
-    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Drop the locks of the caller's own run."""
         found = _of_run(records, self)
         if isinstance(found, AofError):

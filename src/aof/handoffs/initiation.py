@@ -415,7 +415,7 @@ class Reroute(OnHandoff, frozen=True, kw_only=True):
     reason: str
     to_agent: str | None = None
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """The first receiver's record ends as rejected, and the next one gets the same payload."""
         orchestrates = self.acting == rules.orchestrator(records.policy, handoff)
         problem = (
@@ -456,7 +456,7 @@ class Escalate(OnHandoff, frozen=True, kw_only=True):
     rationale: str
     to_agent: str | None = None
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """One level up, as long as there is one. A suggested target counts where it is in the chain."""
         if problem := self.not_receiver(records, handoff) or self._impossible(handoff):
             return problem

@@ -41,11 +41,11 @@ class Preflight(OwnRule, frozen=True, kw_only=True):
     amount: int | None = None
     risk: str | None = None
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The task: the answer is recorded on it."""
         return Needs(write=frozenset({self.task_id}))
 
-    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """The ruling, as an event: also one that blocks is an answer."""
         task = subject_task(records, self)
         if isinstance(task, AofError):

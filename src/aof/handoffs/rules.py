@@ -46,7 +46,7 @@ class HandoffCommand(OwnRule, frozen=True, kw_only=True):
         """What the command does, or why it is refused."""
         raise NotImplementedError
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The task, its handoffs, the tasks above it, of which the topmost keeps the context, and everybody's load.
 
         The load decides whom to ask first. It is read without the locks of the agents, for it is looked at again under

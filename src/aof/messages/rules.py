@@ -51,7 +51,7 @@ class Message(OwnRule, frozen=True, kw_only=True):
         """What the message causes, or why it is refused."""
         raise NotImplementedError
 
-    def beside(self, refusal: AofError) -> tuple[Draft, ...]:  # noqa: ARG002 - for those that say more
+    def beside(self, refusal: AofError) -> tuple[Draft, ...]:
         """What else is recorded when the message is refused."""
         return ()
 
@@ -243,7 +243,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
     blockers: tuple[str, ...] = ()
     notes: str | None = None
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The task, and what its run, or those of its hops, have reported before."""
         own = frozenset({self.task_id})
         task = known.tasks.get(self.task_id)
@@ -262,7 +262,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
             return verdict
         return runs_results.kept_refusal(records.policy, task, self, self.actor, self._result_of(self.actor), verdict)
 
-    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Put the result on record, once."""
         task = records.look(self.task_id)
         if task is None:
