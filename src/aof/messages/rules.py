@@ -38,6 +38,9 @@ from aof.workflows import outcomes
 from aof.workflows.hops import Walk, wrong_role
 from aof.workflows.model import HopState, has_open_hop, workflow_of
 
+HANDOFF_REF: Final = "outputs/handoff.md"
+_NOT_THE_SENDERS: Final = ("taskId", "runId", "completedAt", "hop")  # the fields of a result that AOF fills in
+
 
 class Message(OwnRule, frozen=True, kw_only=True):
     """A message about a task. `actor` sent it, `caller` delivered it."""
@@ -227,10 +230,6 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
         """What the message has beside a status, for events."""
         texts = {"progress": self.progress, "notes": self.notes, "blockers": list(self.blockers)}
         return {name: value for name, value in texts.items() if value}
-
-
-HANDOFF_REF: Final = "outputs/handoff.md"
-_NOT_THE_SENDERS: Final = ("taskId", "runId", "completedAt", "hop")  # the fields of a result that AOF fills in
 
 
 class CompletionReport(Message, frozen=True, kw_only=True):
