@@ -244,8 +244,7 @@ def _over_budget(records: Records, command: commands.OnTask, verdict: Verdict, n
     """
     if records.policy.org is None or not isinstance(command, commands.Complete):
         return None
-
-    return budgets.judged(records, command, verdict, now)
+    return budgets.judged(records, command, verdict, now, outcome=command.outcome, deliverables=command.deliverables)
 
 
 def _before_children(records: Records, command: commands.OnTask, verdict: Verdict) -> AofError | None:

@@ -246,7 +246,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         """The task, and what its run, or those of its hops, have reported before."""
         own = frozenset({self.task_id})
         task = known.tasks.get(self.task_id)
-        sizes = budgets.sizes(known, task, self)
+        sizes = budgets.sizes(known, task, self, self.deliverables)
         if task is None or not task.gated:
             return Needs(write=own, results=own, sizes=sizes)
         hops = (hop["id"] for hop in task.workflow["hops"] if "runId" in hop)
@@ -269,7 +269,8 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         if task.status == "done":
             return self._after_the_end(records, task)
         verdict = self._of_hop(records, task) if task.gated else self._of_task(records, task)
-        return budgets.judged(records, self, verdict, now) or verdict
+        over = budgets.judged(records, self, verdict, now, outcome=self.outcome, deliverables=self.deliverables)
+        return over or verdict
 
     def _of_hop(self, records: Records, task: Task) -> Verdict:
         """A report goes on record and the hop moves when the session ends, as with every task."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import msgspec
 
 from aof.errors import AofError, BudgetExceeded, Call
 from aof.kernel import limits
-from aof.kernel.commands import Decision, Records, Verdict
+from aof.kernel.commands import Decision, OnTask, Records, Verdict
 from aof.kernel.limits import covers, normalised
 from aof.kernel.model import Draft, millis
 from aof.org import rights
@@ -206,66 +206,48 @@ def denied(agent: Agent, ruled: Ruling) -> BudgetExceeded:
 
 def entry(records: Records, name: str) -> Agent:
     """What the chart says of an agent; nothing limits one that no chart binds."""
+    return _charted(records, name) or Agent(id=name)
+
+
+def _charted(records: Records, name: str) -> Agent | None:
     chart = records.policy.org
-    found = rights.entry_of(chart, name, records.policy.maintainers) if chart is not None else None
-    return found or Agent(id=name)
+    return None if chart is None else rights.entry_of(chart, name, records.policy.maintainers)
 
 
-class WorkReport(Protocol):
-    """A report of work: the command, or the message of AOF/1."""
-
-    @property
-    def task_id(self) -> str:
-        """The task."""
-        ...
-
-    @property
-    def run(self) -> str | None:
-        """The run that reports, where it is named."""
-        ...
-
-    @property
-    def acting(self) -> str:
-        """Who reports, where no run says so."""
-        ...
-
-    @property
-    def outcome(self) -> str | None:
-        """How the work ended."""
-        ...
-
-    @property
-    def deliverables(self) -> tuple[str, ...]:
-        """What was made, among the task's own files."""
-        ...
-
-
-def sizes(known: Records, task: Task | None, report: WorkReport) -> frozenset[tuple[str, str]]:
-    """The deliverables that must be measured, where the agent has a limit on them."""
-    lease = _lease(task, report)
-    agent = _agent(known, lease.agent if lease is not None else report.acting)
+def sizes(
+    known: Records, task: Task | None, report: OnTask, deliverables: tuple[str, ...]
+) -> frozenset[tuple[str, str]]:
+    """The deliverables of a report that must be measured, where the agent has a limit on them."""
+    agent, _ = _reporter(known, task, report)
     if agent is None or not measured(agent):
         return frozenset()
-    safe = (ref for ref in report.deliverables if isinstance(normalised("deliverables", ref), str))
+    safe = (ref for ref in deliverables if isinstance(normalised("deliverables", ref), str))
     return frozenset((report.task_id, ref) for ref in safe)
 
 
-def judged(records: Records, report: WorkReport, verdict: Verdict, now: int) -> Decision | None:
+def judged(
+    records: Records,
+    report: OnTask,
+    verdict: Verdict,
+    now: int,
+    *,
+    outcome: str | None,
+    deliverables: tuple[str, ...],
+) -> Decision | None:
     """What refuses and records a report of more work than the agent may do by itself; None where it may.
 
     `verdict` is what would become of the report: only one that is accepted, and changes something, is judged.
     """
     task = records.look(report.task_id)
     accepted = isinstance(verdict, Decision) and verdict.drafts and verdict.refusal is None
-    if task is None or not accepted or report.outcome == "blocked" or task.status not in ("ready", "in-progress"):
+    if task is None or not accepted or outcome == "blocked" or task.status not in ("ready", "in-progress"):
         return None
-    lease = _lease(task, report)
-    agent = _agent(records, lease.agent if lease is not None else report.acting)
+    agent, lease = _reporter(records, task, report)
     if agent is None or (task.status == "in-progress" and lease is None):
         return None
     took = -(-(now - millis(lease.acquired_at)) // _MINUTE) if lease is not None else 0
     late = ruling(agent, AskedAction(point="duration", amount=took))
-    ruled = late if late.outcome == "blocked" else too_large(records, task, agent, lease, report.deliverables)
+    ruled = late if late.outcome == "blocked" else too_large(records, task, agent, lease, deliverables)
     if ruled is None:
         return None
     payload = ruling_payload(ruled, agent.id, AskedAction(point="files"))
@@ -274,17 +256,12 @@ def judged(records: Records, report: WorkReport, verdict: Verdict, now: int) -> 
     return Decision(drafts=(recorded,), agent=agent.id, refusal=exceeded(task, agent, ruled))
 
 
-def _lease(task: Task | None, report: WorkReport) -> Lease | None:
-    if task is None:
-        return None
-    if report.run is not None:
-        return next((one for one in leases(task) if one.run_id == report.run), None)
-    return next((one for one in leases(task) if one.agent == report.acting), None)
-
-
-def _agent(records: Records, name: str) -> Agent | None:
-    chart = records.policy.org
-    return None if chart is None else rights.entry_of(chart, name, records.policy.maintainers)
+def _reporter(records: Records, task: Task | None, report: OnTask) -> tuple[Agent | None, Lease | None]:
+    """The agent that a report comes from, as the chart knows it, and its lease: that of the run which it names."""
+    held = leases(task) if task is not None else ()
+    named = report.run is not None
+    lease = next((one for one in held if (one.run_id == report.run if named else one.agent == report.acting)), None)
+    return _charted(records, lease.agent if lease is not None else report.acting), lease
 
 
 class Limited(msgspec.Struct, frozen=True):
