@@ -7,7 +7,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aof.handoffs.answers import group_decided
+from aof.handoffs.answers import group_state
 from aof.handoffs.model import AGGREGATIONS, Aggregation, is_format_1, is_handoff_id, is_part, uuid4
 
 MODES = st.sampled_from(AGGREGATIONS)
@@ -16,10 +16,10 @@ MODES = st.sampled_from(AGGREGATIONS)
 @given(MODES, st.lists(st.booleans(), min_size=1, max_size=9))
 def test_a_group_is_decided_once_and_stays_so(mode: Aggregation, returns: list[bool]) -> None:
     good = bad = 0
-    states = [group_decided(mode, len(returns), good, bad)]
+    states = [group_state(mode, len(returns), good, bad)]
     for success in returns:
         good, bad = good + success, bad + (not success)
-        states.append(group_decided(mode, len(returns), good, bad))
+        states.append(group_state(mode, len(returns), good, bad))
     assert states[0] == "open"
     final = [state for state in states if state != "open"]
     assert len(set(final)) == 1, "a decision never changes"
@@ -29,7 +29,7 @@ def test_a_group_is_decided_once_and_stays_so(mode: Aggregation, returns: list[b
 
 @given(MODES)
 def test_a_group_that_owes_nothing_is_only_sent(mode: Aggregation) -> None:
-    assert group_decided(mode, 0, 0, 0) == "sent"
+    assert group_state(mode, 0, 0, 0) == "sent"
 
 
 @given(st.text(), st.integers(0, 10**9))

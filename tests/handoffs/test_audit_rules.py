@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aof.handoffs import audit
-from aof.handoffs.audit import handoff_status
+from aof.handoffs.context import TASK_STATUS
+from aof.handoffs.model import Rationale
 from aof.kernel.model import TRANSITIONS, Event
+from tests.support.audits import handoff_between
 from tests.support.requirements import requirement
 from tests.support.strategies import json_objects
 from tests.support.world import World
@@ -33,22 +35,11 @@ FIELDS = (
 )
 
 
-def made(**given_: Any) -> dict[str, Any]:
+def made(step: audit.AuditStep = "initiated", variables: dict[str, Any] | None = None) -> dict[str, Any]:
     world = World()
     task = world.tasks[world.create()]
-    whole: dict[str, Any] = {
-        "from_agent": "ada",
-        "to_agent": "bob",
-        "handoff_type": "delegation",
-        "reason": "needs review",
-        "task": task,
-        "variables": {},
-        "artifact_count": 2,
-        "decision_rationale": "bob knows it",
-        "risk_level": "medium",
-    }
-    step = given_.pop("event_type", "initiated")
-    return audit.audit_payload(step, **(whole | given_))
+    why = Rationale(decision_rationale="bob knows it", risk_level="medium")
+    return audit.audited(step, task, handoff_between(variables=variables, artifacts=2, why=why))
 
 
 def event(payload: dict[str, Any]) -> Event:
@@ -79,7 +70,7 @@ def test_an_audited_event_is_its_record_with_the_fields_in_the_specified_order()
 
 def test_what_is_not_known_is_left_out_of_the_event_and_null_in_the_line() -> None:
     payload = made()
-    assert not {"duration_ms", "tokens_consumed", "outcome", "trigger"} & payload.keys()
+    assert not {"duration_ms", "tokens_consumed", "outcome", "status", "notes"} & payload.keys()
     found = audit.audit_record(event({"audit": payload}))
     assert found is not None
     assert found.outcome is None
@@ -108,6 +99,6 @@ def test_equal_variables_have_equal_hashes_whatever_their_order(variables: dict[
 
 
 def test_every_status_has_a_word() -> None:
-    words = {status: handoff_status(status) for status in TRANSITIONS}
+    words = {status: TASK_STATUS[status] for status in TRANSITIONS}
     assert set(words.values()) == {"pending", "in_progress", "blocked", "complete", "failed"}
     assert (words["review"], words["done"], words["cancelled"]) == ("in_progress", "complete", "failed")

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from aof.errors import AofError, ContextConflict, OutOfScope
 from aof.handoffs.context import (
-    TASK_STATUSES,
-    Kind,
+    TaskStatus,
     Write,
     Writer,
     Written,
     apply_updates,
-    bad_variables,
     context_of,
     digest,
     snapshot,
     write,
 )
+from aof.handoffs.model import HandoffType
 from aof.kernel.evolve import evolve
 from aof.kernel.model import PRIORITIES, STATUSES, Draft, Event, LockMode
 from aof.tasks.model import FileLock, Task
@@ -85,27 +84,8 @@ def test_a_snapshot_states_the_task_and_its_hash_is_of_the_canonical_json() -> N
 def test_every_status_and_priority_is_told_in_the_words_of_a_handoff(status: str) -> None:
     for priority in PRIORITIES:
         told = snapshot(task(status=status, priority=priority), "sequential").context_variables
-        assert told.task_status in TASK_STATUSES
+        assert told.task_status in get_args(TaskStatus)
         assert told.task_priority == priority
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"task_status": "stuck"},
-        {"task_priority": "urgent"},
-        {"task_status": "complete"},
-        {"task_id": SUB},
-        {"custom": float("nan")},
-        {"custom": {"raw": b"\x00"}},
-        {"custom": [1]},
-        {"colour": "red"},
-    ],
-)
-def test_variables_that_contradict_the_task_or_are_malformed_are_refused(given: dict[str, Any]) -> None:
-    assert bad_variables(task(), given) is not None
-    fine = {"task_id": TOP, "task_status": "in_progress", "task_priority": "high", "custom": {"a": [1, {"b": "ü"}]}}
-    assert bad_variables(task(), fine) is None
 
 
 def test_the_files_that_agents_work_on_are_listed_with_owner_and_kind_of_lock() -> None:
@@ -132,7 +112,7 @@ def test_a_delegation_takes_along_what_concerns_the_subtask_and_the_others_take_
     ):
         top = wrote(top, writer, Write(name=name, value=1, scope=scope), on=on)
     sub = task(SUB, parent_id=TOP)
-    kinds: tuple[Kind, ...] = ("sequential", "broadcast", "escalation")
+    kinds: tuple[HandoffType, ...] = ("sequential", "broadcast", "escalation")
     for kind in kinds:
         whole = snapshot(sub, kind, top=top, receiver=BOB).context_variables
         assert set(whole.custom) == {"private", "named", "open", "review", "sub"}

@@ -7,22 +7,29 @@ from typing import Any
 import pytest
 
 from aof.errors import AofError
-from aof.handoffs.model import (
+from aof.handoffs.history import (
+    BYTES,
+    DEFAULT_MODES,
     MESSAGE_KINDS,
     TRANSFER_MODES,
     ConversationMessage,
     HistoryInclude,
     HistoryPolicy,
     TransferredHistory,
+    messages_from,
+    policy_from,
+    transferred,
 )
-from aof.handoffs.payload import BYTES, DEFAULT_MODES, messages_from, policy_from, transferred
+from aof.handoffs.model import HandoffType
 from tests.handoffs.test_context import OTHER, TOP, task
 
 FIFTY = tuple(ConversationMessage(content=f"message {number}") for number in range(50))
 ONE_EACH = tuple(ConversationMessage(content=kind, kind=kind) for kind in MESSAGE_KINDS)
 
 
-def sent(messages: tuple[ConversationMessage, ...], kind: str = "escalation", **policy: Any) -> TransferredHistory:
+def sent(
+    messages: tuple[ConversationMessage, ...], kind: HandoffType = "escalation", **policy: Any
+) -> TransferredHistory:
     history = transferred(messages, kind, HistoryPolicy(**policy), task(body="Write the endpoint.\n"))
     assert isinstance(history, TransferredHistory), history
     return history

@@ -15,8 +15,7 @@ for words in (
     ["init"], ["create", "x"], ["claim", "--agent", "a"], ["list"], ["ready"], ["complete", "--agent", "a", "001"]):
     assert main(words) == 0
 heavy = ("aof.org.chart", "aof.org.budgets", "aof.store.files.org_chart", "aof.store.files.strict_yaml")
-ran = [name for name in sys.modules if name in heavy and lazy_imports.has_run(name)]
-print([name for name in ran if not hasattr(sys.modules[name], "__path__")], file=sys.stderr)
+print([name for name in heavy if name in sys.modules and lazy_imports.has_run(name)], file=sys.stderr)
 """
 
 

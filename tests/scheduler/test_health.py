@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from aof.org.health import Watch, checked_health
 from aof.org.model import Agent
-from aof.org.routing import Watch, checked_health
 from aof.scheduler.model import Snapshot
 from aof.scheduler.steps import Health
 from tests.support.handoff_team import HandoffTeam, started

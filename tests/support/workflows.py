@@ -8,9 +8,9 @@ import hypothesis.strategies as st
 
 from aof.errors import AofError
 from aof.kernel import commands
-from aof.workflows.control import validate_template
 from aof.workflows.hops import state_of
 from aof.workflows.model import ENDED, HopState, Workflow, workflow_of
+from aof.workflows.templates import validate_template
 from tests.support.world import World
 
 REVIEW: dict[str, Any] = {

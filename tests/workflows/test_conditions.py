@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from aof.workflows.control import validate_template
-from aof.workflows.rules import DEPTH, OPERATORS, condition_holds, condition_problems
+from aof.workflows.conditions import DEPTH, OPERATORS, condition_holds, condition_problems
+from aof.workflows.templates import validate_template
 from tests.support.requirements import requirement
 from tests.support.workflows import hop
 

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from aof.workflows.control import validate_template
+from aof.workflows.templates import validate_template
 from tests.support.strategies import json_values
 from tests.support.workflows import DIAMOND, REVIEW, hop, templates
 

@@ -14,6 +14,7 @@ from aof.api.fabric import Fabric
 from aof.bench import commits as bench_commits
 from aof.bench.rounds import Figure
 from aof.handoffs import audit
+from aof.handoffs.model import Handoff, HandoffContext, Rationale, ReturnProtocol, Validation
 from aof.kernel.model import Draft, Event, task_id
 from aof.merge.history import merge
 from aof.merge.model import GENESIS, Commit, Lane
@@ -185,20 +186,30 @@ def _written(folder: Path, records: int) -> str:
     return root
 
 
+def _handoff(task_id: str, number: int) -> Handoff:
+    return Handoff(
+        id=f"handoff-{number}",
+        timestamp="2026-01-01T00:00:00.000Z",
+        from_agent=f"sender-{number}",
+        to_agent=f"receiver-{number}",
+        type="delegation",
+        reason="measured",
+        context=HandoffContext(task_id=task_id),
+        validation=Validation(),
+        return_protocol=ReturnProtocol(expected=True),
+        audit=Rationale(),
+        state="requested",
+        rev=0,
+        number=1,
+        trigger="explicit_request",
+    )
+
+
 def _drafts(carrier: Task, records: int) -> Iterator[Draft]:
     """Remarks that are audit records: of handoffs of ten records each, between two agents each, of a task each."""
     for number in range(records):
         handoff = number // _EACH
         task = msgspec.structs.replace(carrier, id=f"{carrier.id}{handoff}" if handoff else carrier.id)
-        told = audit.audit_payload(
-            "initiated",
-            from_agent=f"sender-{handoff}",
-            to_agent=f"receiver-{handoff}",
-            handoff_type="delegation",
-            reason="measured",
-            task=task,
-            variables={},
-            artifact_count=0,
-        )
-        payload = {"handoffId": f"handoff-{handoff}", audit.AUDIT: told}
+        record = audit.audited("initiated", task, _handoff(task.id, handoff))
+        payload = {"handoffId": f"handoff-{handoff}", audit.AUDIT: record}
         yield Draft(type="task.warning", task_id=carrier.id, payload=payload)

@@ -7,10 +7,19 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from aof.errors import AlreadyReturned, AofError, Call, InvalidInput, NoReturnExpected, NotAddressee, StaleHandoff
-from aof.handoffs import steps
-from aof.handoffs.audit import Outcome
-from aof.handoffs.initiation import climbed, closed, passed_on, to_person, unaccepted
+from aof.errors import (
+    AlreadyReturned,
+    AofError,
+    Call,
+    CapabilityMismatch,
+    InvalidInput,
+    NoReturnExpected,
+    NotAddressee,
+    StaleHandoff,
+)
+from aof.handoffs import rules
+from aof.handoffs.audit import Outcome, audited
+from aof.handoffs.initiation import climbed, closed, escalated_to, passed_on, unaccepted
 from aof.handoffs.model import (
     MAX_RESENDS,
     UNANSWERED,
@@ -18,24 +27,36 @@ from aof.handoffs.model import (
     ContentType,
     ContextUpdates,
     Handoff,
+    HandoffState,
     Return,
     ReturnAudit,
     ReturnedResult,
     ReturnStatus,
 )
 from aof.handoffs.payload import addition, bad_moment
-from aof.handoffs.steps import OnHandoff, audited, ended, finished_refusal, load_of, rejected, step, warned
-from aof.kernel import limits as kernel_limits
-from aof.kernel.commands import DeadLetter, Decide, Decision, Needs, NeedsOf, Records, Verdict
+from aof.handoffs.rules import OnHandoff, capability_gap, ended, finished_refusal, load_of, rejected, step
+from aof.kernel import limits
+from aof.kernel.commands import Claim, DeadLetter, Decide, Decision, Needs, NeedsOf, Records, Verdict
 from aof.kernel.model import Draft, iso
 from aof.org import routing
+from aof.org.model import HUMAN
 from aof.tasks.model import Task
 
-_answers_replace = msgspec.structs.replace
+GroupState = Literal["open", "success", "failed", "sent"]
+UNAVAILABLE: Final = "unavailable"
+_MOST_LATE: Final = 5  # returns of one handoff that came too late and are kept
+_MOST_NAMED: Final = 10  # variables that were not applied
+_OUTCOMES: Final[dict[ReturnStatus, Outcome]] = {
+    "success": "success",
+    "partial": "partial",
+    "failed": "failed",
+    "timeout": "failed",
+}
+_replace = msgspec.structs.replace
 
 
 class Accept(OnHandoff, frozen=True, kw_only=True):
-    """Take it on. A run that this begins has the secret with this digest; without `begin` others begin it.
+    """Accept the handoff. A run that this begins has the secret with this digest; without `begin` others begin it.
 
     With `keep` that run outlives the session.
     """
@@ -57,151 +78,144 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
         read = frozenset(task.depends_on) - base.write
         resources = frozenset({task.resource} if task.resource else ())
         names = frozenset(f"resource:{one}" for one in resources)
-        agent = steps.listed_agent(known.policy, handoff.to_agent)
+        agent = rules.listed_agent(known.policy, handoff.to_agent)
         if chart is not None and agent is not None:
             names |= routing.capacity_locks(chart, agent)
         children = frozenset({task.id} if task.waits_for_children else ())
         below = frozenset(one for task_id in children for one in known.children.get(task_id, ()))
-        return _answers_replace(
+        return _replace(
             base, read=base.read | read | (below - base.write), names=names, resources=resources, children=children
         )
 
     def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """Capability, capacity and autonomy are checked here, whatever the receiver says."""
-        if problem := self._impossible(records, handoff):
+        problem = (
+            self.not_receiver(records, handoff)
+            or limits.text("reason", self.reason, limits.REASON)
+            or bad_moment("estimated_completion", self.estimated_completion)
+        )
+        if problem:
             return problem
         if handoff.state == "accepted":
             return Decision()
         if handoff.state not in UNANSWERED:
             return closed(handoff)
-        if refusal := (None if handoff.outlives(task.status) else finished_refusal(task)) or self._unable(
-            records, handoff
-        ):
+        over = None if handoff.outlives(task.status) else finished_refusal(task)
+        if refusal := over or self._unable(records, handoff):
             return refusal
         claim = None
         if self.begin:
-            claim = steps.claiming(task, handoff.to_agent, self.secret_digest, keep=self.keep)
-        taken = steps.ownership_taken(records, task, handoff, now, decide, claim)
+            receiver = handoff.to_agent
+            claim = Claim(
+                actor=receiver, agent=receiver, task_id=task.id, secret_digest=self.secret_digest, keep=self.keep
+            )
+        taken = rules.ownership_taken(records, task, handoff, now, decide, claim)
         if isinstance(taken, AofError):
             return taken
         drafts = (*self._accepted(records, task, handoff, now), *taken.drafts)
         if not handoff.return_protocol.expected:
             drafts += ended(task, handoff, "success", now)
-        return _answers_replace(taken, drafts=drafts, agent=self.acting)
-
-    def _impossible(self, records: Records, handoff: Handoff) -> AofError | None:
-        return (
-            self.not_receiver(records, handoff)
-            or kernel_limits.text("reason", self.reason, kernel_limits.REASON)
-            or bad_moment("estimated_completion", self.estimated_completion)
-        )
+        return _replace(taken, drafts=drafts, agent=self.acting)
 
     def _unable(self, records: Records, handoff: Handoff) -> AofError | None:
-        chart, agent = records.policy.org, steps.listed_agent(records.policy, handoff.to_agent)
+        chart, agent = records.policy.org, rules.listed_agent(records.policy, handoff.to_agent)
         if chart is None or agent is None:
             return None
-        matched, missing = steps.capability_match(agent, handoff.validation)
+        matched, missing = rules.capability_match(agent, handoff.validation)
         if matched == "none":
-            return steps.no_capability(handoff, agent.id, missing)
-        short = steps.too_little(records.policy, agent.id, handoff.validation, handoff.audit)
+            return CapabilityMismatch(
+                f"{agent.id} has none of the capabilities that handoff {handoff.id} requires: {', '.join(missing)}",
+                "reject it, and it goes to an agent that has them",
+                Call("handoff_reject", {"handoff_id": handoff.id, "agent": agent.id, "reason": "…"}),
+                missing=list(missing),
+            )
+        short = rules.autonomy_refusal(records.policy, handoff, agent.id)
         return short or (routing.at_capacity(chart, agent, load_of(records)) if self.begin else None)
 
     def _accepted(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
-        answer = {
-            "status": "accepted",
-            "reason": self.reason,
-            "estimated_completion": self.estimated_completion,
-            "by": self.speaker(handoff),
-        }
-        found = steps.check_agent(records.policy, handoff.to_agent, handoff.validation, load_of(records), now)
-        warnings = tuple(f"{handoff.to_agent} lacks {one}" for one in found.missing)
-        gap = ", ".join(found.missing)
-        told = audited("accepted", task, handoff, notes=f"lacks {gap}" if gap else None)
+        checks = rules.check_receiver(records, handoff, now)
+        missing = checks.missing
+        notes = f"lacks {', '.join(missing)}" if missing else None
         accepted = step(
             "handoff.accepted",
             handoff,
-            told,
-            acceptance={name: value for name, value in answer.items() if value is not None},
-            checks=msgspec.to_builtins(found),
-            **({"warnings": list(warnings)} if warnings else {}),
+            audited("accepted", task, handoff, notes=notes),
+            acceptance=_acceptance(self, handoff),
+            checks=msgspec.to_builtins(checks),
+            **({"warnings": [f"{handoff.to_agent} lacks {one}" for one in missing]} if missing else {}),
         )
-        logged = (warned(handoff, f"{handoff.to_agent} lacks {gap}", found.missing),) if gap else ()
-        return (accepted, *logged)
+        return (accepted, *((capability_gap(handoff, missing),) if missing else ()))
 
 
 class RejectHandoff(OnHandoff, frozen=True, kw_only=True):
-    """Turn it down; another agent is asked, or a person."""
+    """Reject the handoff; another agent is asked, or a person."""
 
     operation = "handoff_reject"
     reason: str
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """A rejection is final for this record; the work goes on elsewhere in the same commit."""
         if problem := _bad_answer(self, records, handoff, self.reason):
             return problem
         if handoff.state not in UNANSWERED:
             return closed(handoff)
-        return Decision(
-            drafts=turned_down(records, task, handoff, self.reason, now, by=self.speaker(handoff)), agent=self.acting
-        )
+        drafts = turned_down(records, task, handoff, self.reason, now, by=self.speaker(handoff))
+        return Decision(drafts=drafts, agent=self.acting)
 
 
 def turned_down(
     records: Records, task: Task, handoff: Handoff, reason: str, now: int, *, by: str | None = None
 ) -> tuple[Draft, ...]:
     """The rejection, and where the work goes from here; a broadcast may be decided by it."""
-    closed_one = _answers_replace(handoff, state="rejected")
-    notify = steps.orchestrator(records.policy, handoff)
+    over = _replace(handoff, state="rejected")
+    notify = rules.orchestrator(records.policy, handoff)
     first = rejected(task, handoff, reason, now, notify=notify, by=by)
     if handoff.request is not None:  # an AOF/1 rejection blocks the child, and nobody else is asked
-        return (first, *steps.blocked(task, handoff, reason, now))
-    following = passed_on(records, task, closed_one, reason, now)
-    return (first, *following, *(() if following else released(records, closed_one)))
+        return (first, *rules.blocked(task, handoff, reason, now))
+    following = passed_on(records, task, over, reason, now)
+    return (first, *following, *(() if following else released(records, over)))
 
 
 def released(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
     """The sender goes on once nothing more can come: of a single handoff, or of the whole group."""
-    if handoff.broadcast_group_id is None:
-        return steps.woken(records, handoff)
-    members = [
-        handoff if one.id == handoff.id else one
-        for one in records.handoffs[handoff.task_id]
-        if one.broadcast_group_id == handoff.broadcast_group_id
-    ]
-    return steps.woken(records, handoff) if aggregated(members).state != "open" else ()
+    if handoff.broadcast_group_id is not None and aggregated(_members(records, handoff)).state == "open":
+        return ()
+    return rules.sender_resumed(records, handoff)
 
 
 class Defer(OnHandoff, frozen=True, kw_only=True):
-    """Acknowledge it and put the answer off. It stays open, and nobody works under it."""
+    """Acknowledge the handoff and put the answer off. It stays open, and nobody works under it."""
 
     operation = "handoff_defer"
     reason: str
     estimated_completion: str | None = None
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """Counts as acknowledged: the audit says `accepted` with the status `deferred`."""
         problem = _bad_answer(self, records, handoff, self.reason)
         if problem := problem or bad_moment("estimated_completion", self.estimated_completion):
             return problem
         if handoff.state not in UNANSWERED:
             return closed(handoff)
-        answer = {
-            "status": "deferred",
-            "reason": self.reason,
-            "estimated_completion": self.estimated_completion,
-            "by": self.speaker(handoff),
-        }
-        told = audited("accepted", task, handoff, reason=self.reason, status="deferred")
-        given = {name: value for name, value in answer.items() if value is not None}
-        return Decision(drafts=(step("handoff.deferred", handoff, told, acceptance=given),), agent=self.acting)
+        record = audited("accepted", task, handoff, reason=self.reason, status="deferred")
+        draft = step("handoff.deferred", handoff, record, acceptance=_acceptance(self, handoff))
+        return Decision(drafts=(draft,), agent=self.acting)
+
+
+def _acceptance(command: Accept | Defer, handoff: Handoff) -> dict[str, Any]:
+    """The receiver's answer, as its event and the record hold it."""
+    answer = {
+        "status": "accepted" if isinstance(command, Accept) else "deferred",
+        "reason": command.reason,
+        "estimated_completion": command.estimated_completion,
+        "by": command.speaker(handoff),
+    }
+    return {name: value for name, value in answer.items() if value is not None}
 
 
 def _bad_answer(command: OnHandoff, records: Records, handoff: Handoff, reason: str) -> AofError | None:
     refusal = command.not_receiver(records, handoff)
-    return refusal or kernel_limits.text("reason", reason, kernel_limits.REASON, required=True)
-
-
-GroupState = Literal["open", "success", "failed", "sent"]
+    return refusal or limits.text("reason", reason, limits.REASON, required=True)
 
 
 class MemberResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -226,6 +240,12 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     results: tuple[MemberResult, ...]
 
 
+def _members(records: Records, handoff: Handoff) -> list[Handoff]:
+    """The handoffs of a broadcast, with this one as it will be."""
+    same = [one for one in records.handoffs[handoff.task_id] if one.broadcast_group_id == handoff.broadcast_group_id]
+    return [handoff if one.id == handoff.id else one for one in same]
+
+
 def aggregated(members: Sequence[Handoff]) -> Group:
     """The broadcast that these handoffs are; members that were passed on count by who has them now."""
     first = members[0]
@@ -238,12 +258,12 @@ def aggregated(members: Sequence[Handoff]) -> Group:
         task_id=first.task_id,
         from_agent=first.from_agent,
         aggregation=mode,
-        state=group_decided(mode, len(owed), good, bad),
+        state=group_state(mode, len(owed), good, bad),
         results=tuple(_result(one) for one in members),
     )
 
 
-def group_decided(mode: Aggregation, owed: int, good: int, bad: int) -> GroupState:
+def group_state(mode: Aggregation, owed: int, good: int, bad: int) -> GroupState:
     """How the group stands with so many successes and failures."""
     if not owed:
         return "sent"
@@ -265,18 +285,8 @@ def _result(one: Handoff) -> MemberResult:
     )
 
 
-_MOST_LATE: Final = 5
-_MOST_NAMED: Final = 10  # variables that were not applied
-_OUTCOMES: Final[dict[ReturnStatus, Outcome]] = {
-    "success": "success",
-    "partial": "partial",
-    "failed": "failed",
-    "timeout": "failed",
-}
-
-
 class ReturnResult(OnHandoff, frozen=True, kw_only=True):
-    """Bring back what came of an accepted handoff. `to_agent` may name the sender that it goes to."""
+    """Return the result of an accepted handoff. `to_agent` may name the sender that it goes to."""
 
     operation = "handoff_return"
     status: ReturnStatus
@@ -288,24 +298,21 @@ class ReturnResult(OnHandoff, frozen=True, kw_only=True):
     tokens_consumed: int | None = None
     notes: str = ""
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """The return and its processing are one commit, so that `completed` stands right after it."""
         refusal = self.not_receiver(records, handoff) or self._other_party(handoff) or self._malformed()
         if refusal:
             return refusal
         brought = self._brought(handoff, now)
-        if handoff.state == "accepted":
-            return self._processed(records, task, handoff, brought, now)
-        return self._too_late(handoff, brought)
-
-    def _processed(self, records: Records, task: Task, handoff: Handoff, brought: Return, now: int) -> Verdict:
+        if handoff.state != "accepted":
+            return self._too_late(handoff, brought)
         if not handoff.return_protocol.expected:
             return _unexpected(handoff)
         drafts = processed(records, task, handoff, brought, now)
         return drafts if isinstance(drafts, AofError) else Decision(drafts=drafts, agent=self.acting)
 
     def _too_late(self, handoff: Handoff, brought: Return) -> Verdict:
-        """Why it is not applied; what came from an agent that was replaced stays on the record."""
+        """Why a return is not applied; one from an agent that was replaced stays on the record."""
         if handoff.state in UNANSWERED:
             return unaccepted(handoff)
         if handoff.returned is not None:
@@ -359,10 +366,10 @@ class ReturnResult(OnHandoff, frozen=True, kw_only=True):
         if self.tokens_consumed is not None and self.tokens_consumed < 0:
             return InvalidInput("'tokens_consumed' must not be negative", "count them, or leave it out")
         return (
-            kernel_limits.data("result", self.result)
-            or kernel_limits.data("variables_changed", self.variables_changed)
-            or kernel_limits.data("artifacts_produced", self.artifacts_produced)
-            or kernel_limits.text("notes", self.notes, kernel_limits.NOTES)
+            limits.data("result", self.result)
+            or limits.data("variables_changed", self.variables_changed)
+            or limits.data("artifacts_produced", self.artifacts_produced)
+            or limits.text("notes", self.notes, limits.NOTES)
         )
 
 
@@ -374,13 +381,9 @@ def processed(
     The record says which of the changes to the context were not applied, and why.
     """
     outcome = _OUTCOMES[brought.status]
-    over = msgspec.structs.replace(
-        handoff,
-        state="failed" if outcome == "failed" else "completed",
-        outcome=outcome,
-        returned=brought,
-    )
-    told = step("handoff.returned", handoff, **{"return": msgspec.to_builtins(brought)})
+    state: HandoffState = "failed" if outcome == "failed" else "completed"
+    over = _replace(handoff, state=state, outcome=outcome, returned=brought)
+    returned = step("handoff.returned", handoff, **{"return": msgspec.to_builtins(brought)})
     updates = brought.context_updates
     added = addition(records, task, handoff.to_agent, updates.variables_changed, updates.artifacts_produced, now)
     if isinstance(added, AofError):
@@ -393,32 +396,31 @@ def processed(
         more["warnings"] = [*handoff.warnings, *unapplied]
     closing = ended(task, handoff, outcome, now, returned=brought, remarks=unapplied, **more)
     written = {draft.payload["name"] for draft in added.drafts if draft.type == "context.set"}
-    informed = _told_to_others(records, over, written)
-    return (told, *added.drafts, *closing, *informed, *steps.given_back(task, handoff), *released(records, over))
+    changed = {name: value for name, value in updates.variables_changed.items() if name in written}
+    informed = _others_informed(records, over, changed)
+    escalated = handoff.type == "escalation"
+    owner = rules.owner_changed(task, owner=handoff.from_agent) if escalated else ()  # the answer gives it back
+    return (returned, *added.drafts, *closing, *informed, *owner, *released(records, over))
 
 
-def _told_to_others(records: Records, handoff: Handoff, written: set[str]) -> tuple[Draft, ...]:
+def _others_informed(records: Records, handoff: Handoff, changed: dict[str, Any]) -> tuple[Draft, ...]:
     """Where a broadcast is coordinated, its other receivers see what this one has changed."""
-    assert handoff.returned is not None
-    brought = handoff.returned.context_updates.variables_changed
-    changed = {name: value for name, value in brought.items() if name in written}
     if not (handoff.coordinate and changed):
         return ()
-    group = [one for one in records.handoffs[handoff.task_id] if one.broadcast_group_id == handoff.broadcast_group_id]
-    open_ones = (one for one in group if one.id != handoff.id and one.is_open)
-    return tuple(step("handoff.informed", one, variables=changed, by=handoff.to_agent) for one in open_ones)
+    others = (one for one in _members(records, handoff) if one.id != handoff.id and one.is_open)
+    return tuple(step("handoff.informed", one, variables=changed, by=handoff.to_agent) for one in others)
 
 
 def _group(records: Records, handoff: Handoff) -> dict[str, Any] | None:
     """What the broadcast comes to, where this return decides it."""
     if handoff.broadcast_group_id is None:
         return None
-    same = [one for one in records.handoffs[handoff.task_id] if one.broadcast_group_id == handoff.broadcast_group_id]
-    if aggregated(same).state != "open":
+    before = [one for one in records.handoffs[handoff.task_id] if one.broadcast_group_id == handoff.broadcast_group_id]
+    if aggregated(before).state != "open":
         return None
-    after = aggregated([handoff if one.id == handoff.id else one for one in same])
-    told: dict[str, Any] = msgspec.to_builtins(after)
-    return told if after.state != "open" else None
+    after = aggregated(_members(records, handoff))
+    whole: dict[str, Any] = msgspec.to_builtins(after)
+    return whole if after.state != "open" else None
 
 
 def _unexpected(handoff: Handoff) -> NoReturnExpected:
@@ -442,7 +444,7 @@ class AnswerHandoff(OnHandoff, frozen=True, kw_only=True):
 
     def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """Whoever may accept may answer."""
-        if problem := kernel_limits.text("text", self.text, kernel_limits.NOTES, required=True):
+        if problem := limits.text("text", self.text, limits.NOTES, required=True):
             return problem
         accepted: Verdict = Decision()
         if handoff.state in UNANSWERED:
@@ -457,7 +459,7 @@ class AnswerHandoff(OnHandoff, frozen=True, kw_only=True):
             status=self.status,
             result=self.text,
         )
-        held = handoff if handoff.state not in UNANSWERED else msgspec.structs.replace(handoff, state="accepted")
+        held = handoff if handoff.state not in UNANSWERED else _replace(handoff, state="accepted")
         returned = brought.judge_one(records, task, held, now, decide)
         if isinstance(returned, AofError) or returned.refusal is not None:
             return returned
@@ -467,32 +469,27 @@ class AnswerHandoff(OnHandoff, frozen=True, kw_only=True):
         return Accept(actor=self.actor, agent=self.agent, task_id=self.task_id, handoff_id=self.handoff_id)
 
 
-UNAVAILABLE = "unavailable"
-_timeouts_replace = msgspec.structs.replace
-
-
 class Deliver(OnHandoff, frozen=True, kw_only=True):
     """A queued handoff reaches its receiver, who is not at its limit any more."""
 
     operation = "handoff_deliver"
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """Nothing happens while the receiver is still busy."""
-        agent = steps.listed_agent(records.policy, handoff.to_agent)
-        if handoff.state != "queued" or steps.is_full(records.policy.org, agent, load_of(records)):
+        if handoff.state != "queued" or rules.is_full(records, handoff.to_agent):
             return Decision()
         return Decision(drafts=(step("handoff.delivered", handoff),))
 
 
 class Resend(OnHandoff, frozen=True, kw_only=True):
-    """Send it to the same agent again."""
+    """Send the handoff to the same agent again."""
 
     operation = "handoff_resend"
     reason: str | None = None
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """At most three times; after that only another agent or a person helps."""
-        problem = self.not_sender(records, handoff) or kernel_limits.text("reason", self.reason, kernel_limits.REASON)
+        problem = self.not_sender(records, handoff) or limits.text("reason", self.reason, limits.REASON)
         if problem:
             return problem
         if not handoff.is_open or handoff.resends >= MAX_RESENDS:
@@ -511,7 +508,7 @@ class Remind(OnHandoff, frozen=True, kw_only=True):
 
     operation = "handoff_remind"
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """A handoff that is over, or was reminded of, is left alone."""
         owed = handoff.state == "accepted" and handoff.return_protocol.expected
         if not owed or handoff.reminded_at is not None:
@@ -532,16 +529,14 @@ class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
         more = needs(DeadLetter(actor=self.actor, task_id=self.task_id, reason=self.reason), known)
         write = base.write | more.write
         read = (base.read | more.read) - write
-        return _timeouts_replace(
-            base, write=write, read=read, dependents=more.dependents, above=base.above | more.above
-        )
+        return _replace(base, write=write, read=read, dependents=more.dependents, above=base.above | more.above)
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """What was answered or returned in the meantime is left alone."""
         if handoff.state != self.state or not handoff.is_open:
             return Decision()
-        told = audited("timeout", task, handoff, reason=self.reason)
-        first = step("handoff.timeout", handoff, told, reason=self.reason)
+        record = audited("timeout", task, handoff, reason=self.reason)
+        first = step("handoff.timeout", handoff, record, reason=self.reason)
         if handoff.state in UNANSWERED:
             return Decision(drafts=(first, *self._unanswered(records, task, handoff, now)))
         return Decision(drafts=(first, *self._unreturned(records, task, handoff, now)))
@@ -549,10 +544,10 @@ class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
     def _unanswered(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
         """Rejected for it, and on to another agent; what is critical goes up at once."""
         if task.priority == "critical" and handoff.type != "broadcast":
-            over = _timeouts_replace(handoff, state="rejected")
-            notify = steps.orchestrator(records.policy, handoff)
-            turned = rejected(task, handoff, UNAVAILABLE, now, notify=notify)
-            return (turned, *climbed(records, task, over, self.reason, now))
+            over = _replace(handoff, state="rejected")
+            notify = rules.orchestrator(records.policy, handoff)
+            refused = rejected(task, handoff, UNAVAILABLE, now, notify=notify)
+            return (refused, *climbed(records, task, over, self.reason, now))
         return turned_down(records, task, handoff, UNAVAILABLE, now)
 
     def _unreturned(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
@@ -561,18 +556,18 @@ class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
         if policy == "retry" and handoff.resends < MAX_RESENDS:
             return (resent(handoff, self.reason),)
         if policy == "fail" or handoff.type == "broadcast":
-            lost = steps.given_up(records, task, handoff, self.reason, now)
+            lost = rules.subtask_failed(records, task, handoff, self.reason, now)
             return (*lost, *failed(records, task, handoff, self.reason, now))
         return climbed(records, task, handoff, self.reason, now)
 
 
 class FailHandoff(OnHandoff, frozen=True, kw_only=True):
-    """End it as failed; a person is asked to step in."""
+    """End the handoff as failed; a person is asked to step in."""
 
     operation = "handoff_fail"
     reason: str
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """What is over stays as it ended."""
         if not handoff.is_open:
             return closed(handoff)
@@ -581,31 +576,29 @@ class FailHandoff(OnHandoff, frozen=True, kw_only=True):
 
 def failed(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
     """The handoff has failed; of a broadcast only this member has, and the others may do."""
-    over = _timeouts_replace(handoff, state="failed", outcome="failed")
-    notify = steps.orchestrator(records.policy, handoff)
+    over = _replace(handoff, state="failed", outcome="failed")
+    notify = rules.orchestrator(records.policy, handoff)
     first = ended(task, handoff, "failed", now, reason=reason, notify=notify)
     if handoff.type == "broadcast":
         return (*first, *released(records, over))
-    return (*first, *to_person(records, task, over, reason, now))
+    return (*first, *escalated_to(records, task, over, HUMAN, reason, now))
 
 
 class Withdraw(OnHandoff, frozen=True, kw_only=True):
-    """The sender takes it back; nobody else is asked."""
+    """The sender takes the handoff back; nobody else is asked."""
 
     operation = "handoff_withdraw"
     reason: str
 
-    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """Before an answer it counts as rejected, afterwards as failed."""
-        problem = self.not_sender(records, handoff) or kernel_limits.text(
-            "reason", self.reason, kernel_limits.REASON, required=True
-        )
+        problem = self.not_sender(records, handoff) or limits.text("reason", self.reason, limits.REASON, required=True)
         if problem:
             return problem
         if not handoff.is_open:
             return closed(handoff)
         reason = f"withdrawn: {self.reason}"
-        over = _timeouts_replace(handoff, state="failed", outcome="failed")
+        over = _replace(handoff, state="failed", outcome="failed")
         if handoff.state in UNANSWERED:
             drafts: tuple[Draft, ...] = (rejected(task, handoff, reason, now, by=self.acting),)
         else:

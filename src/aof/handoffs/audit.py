@@ -7,8 +7,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from aof.handoffs.context import TASK_STATUS
-from aof.handoffs.context import TaskStatus as HandoffTaskStatus
+from aof.handoffs.context import TASK_STATUS, TaskStatus
+from aof.handoffs.model import Handoff, HandoffType, Trigger
 from aof.kernel.model import FINISHED, Event, millis
 from aof.org.model import Risk
 from aof.support.hashing import hexdigest
@@ -16,12 +16,10 @@ from aof.support.typed import prepare_type
 from aof.tasks.model import Task
 
 AuditStep = Literal["initiated", "accepted", "rejected", "completed", "failed", "timeout", "escalated"]
-AuditedKind = Literal["sequential", "delegation", "broadcast", "escalation"]
 Outcome = Literal["success", "partial", "failed"]
-Trigger = Literal["task_completion", "capability_mismatch", "escalation", "timeout", "explicit_request"]
 
 AUDIT: Final = "audit"
-_OF_THE_EVENT: Final = frozenset({"handoff_id", "timestamp", "seq", "hash"})
+_OF_THE_EVENT: Final = frozenset({"handoff_id", "timestamp", "seq", "hash"})  # known once it is in the log
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _encode = msgspec.json.Encoder().encode
 
@@ -30,7 +28,7 @@ class ContextSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """What the handoff's task was like at the step."""
 
     task_id: str
-    task_status: HandoffTaskStatus
+    task_status: TaskStatus
     context_variables_hash: str
     artifact_count: int
 
@@ -49,7 +47,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     event_type: AuditStep
     from_agent: str
     to_agent: str
-    handoff_type: AuditedKind
+    handoff_type: HandoffType
     reason: str
     context_snapshot: ContextSnapshot
     decision_rationale: str = ""
@@ -64,57 +62,50 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     hash: str
 
 
-def audit_payload(
-    event_type: AuditStep,
-    *,
-    from_agent: str,
-    to_agent: str,
-    handoff_type: AuditedKind,
-    reason: str,
+def audited(
+    step: AuditStep,
     task: Task,
-    variables: Any,
-    artifact_count: int,
-    decision_rationale: str = "",
-    risk_level: Risk = "low",
-    duration_ms: int | None = None,
-    tokens_consumed: int | None = None,
+    handoff: Handoff,
+    *,
+    reason: str | None = None,
+    rationale: str | None = None,
+    resolved: int | None = None,
+    tokens: int | None = None,
     outcome: Outcome | None = None,
-    trigger: Trigger | None = None,
     status: str | None = None,
     notes: str | None = None,
 ) -> dict[str, Any]:
-    """What the step's event carries as `payload.audit`; what is not known is left out.
+    """What the event of a step carries as `payload.audit`; what is not known is left out.
 
-    `variables` are the handoff's context variables, as a mapping or a record; only their hash is kept.
+    `resolved` is the moment at which the handoff ended by this step. Of the context variables only the hash is kept.
     """
-    snapshot = ContextSnapshot(
-        task_id=task.id,
-        task_status=handoff_status(task.status),
-        context_variables_hash=variables_hash(variables),
-        artifact_count=artifact_count,
-    )
-    whole = AuditRecord(
+    record = AuditRecord(
         handoff_id="",
         timestamp="",
-        event_type=event_type,
-        from_agent=from_agent,
-        to_agent=to_agent,
-        handoff_type=handoff_type,
-        reason=reason,
-        context_snapshot=snapshot,
-        decision_rationale=decision_rationale,
-        risk_level=risk_level,
-        duration_ms=duration_ms,
-        tokens_consumed=tokens_consumed,
+        event_type=step,
+        from_agent=handoff.from_agent,
+        to_agent=handoff.to_agent,
+        handoff_type=handoff.type,
+        reason=reason or handoff.reason,
+        context_snapshot=ContextSnapshot(
+            task_id=task.id,
+            task_status=TASK_STATUS[task.status],
+            context_variables_hash=variables_hash(handoff.context.context_variables),
+            artifact_count=len(handoff.context.artifacts),
+        ),
+        decision_rationale=rationale or handoff.audit.decision_rationale,
+        risk_level=handoff.audit.risk_level,
+        duration_ms=resolved - millis(handoff.timestamp) if resolved is not None else None,
+        tokens_consumed=tokens,
         outcome=outcome,
-        trigger=trigger,
+        trigger=handoff.trigger,
         status=status,
         notes=notes,
         seq=0,
         hash="",
     )
-    named = msgspec.to_builtins(whole).items()
-    return {name: value for name, value in named if value is not None and name not in _OF_THE_EVENT}
+    fields = msgspec.to_builtins(record).items()
+    return {name: value for name, value in fields if value is not None and name not in _OF_THE_EVENT}
 
 
 def variables_hash(variables: Any) -> str:
@@ -138,14 +129,6 @@ def audit_record(event: Event) -> AuditRecord | None:
 def line_of(record: AuditRecord) -> bytes:
     """A record as one line of JSON, with its end."""
     return _encode(record) + b"\n"
-
-
-__all__ = ["HandoffTaskStatus", "handoff_status"]
-
-
-def handoff_status(status: str) -> HandoffTaskStatus:
-    """The word for a status."""
-    return TASK_STATUS[status]
 
 
 _DAY: Final = 86_400_000

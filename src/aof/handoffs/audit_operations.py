@@ -198,7 +198,7 @@ class Pending:
             one
             for task, (*found,) in last
             for one in found
-            if one.request is not None and one.state == "requested" and not delegation.is_said(task, one.id)
+            if one.request is not None and one.state == "requested" and not delegation.recorded_unanswered(task, one.id)
         )
 
     def open(self, tasks: Iterable[Task]) -> tuple[tuple[Task, Handoff], ...]:

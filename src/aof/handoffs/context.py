@@ -1,7 +1,4 @@
-"""The shared context of a workflow.
-
-Variables, decisions, artifacts; what may be written to it, and what events make of it.
-"""
+"""The context that the agents of a workflow share: variables, decisions, artifacts; writes to it, and its events."""
 
 from __future__ import annotations
 
@@ -11,13 +8,22 @@ from typing import Any, Final, Literal
 import msgspec
 
 from aof.errors import AofError, Call, ContextConflict, InvalidInput, OutOfScope, PayloadTooLarge
-from aof.kernel import limits as kernel_limits
+from aof.kernel import limits
 from aof.kernel.commands import Records
-from aof.kernel.model import PRIORITIES, Draft, Event, LockMode, Priority, is_agent_name
+from aof.kernel.model import Draft, Event, LockMode, Priority, is_agent_name
 from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 from aof.tasks.model import FileLock, Task
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.handoffs.model import HandoffType
+
+BYTES: Final = 24_576  # of a whole context, which stands in the topmost task's frontmatter
+_RECORD_BYTES: Final = 49_152  # of that task's whole frontmatter, so that there is room for what AOF itself writes
+_NAME: Final = 128  # characters
+_COMPUTED: Final = ("task_id", "task_status", "task_priority", "decisions_made", "files_in_progress", "custom")
+_replace = msgspec.structs.replace
 SHARED: Final = "shared"  # the scope that every agent of the workflow may write
 ROLE: Final = "role:"
 TEAM: Final = "team:"
@@ -27,7 +33,6 @@ ConflictRule = Literal["first", "last"]
 ArtifactType = Literal["file", "code", "document", "test_result", "review_comment"]
 ArtifactStatus = Literal["draft", "final", "superseded"]
 
-TASK_STATUSES: Final[tuple[TaskStatus, ...]] = ("pending", "in_progress", "blocked", "complete", "failed")
 CONFLICT_RULES: Final[tuple[ConflictRule, ...]] = ("first", "last")
 ARTIFACT_TYPES: Final[tuple[ArtifactType, ...]] = ("file", "code", "document", "test_result", "review_comment")
 ARTIFACT_STATUSES: Final[tuple[ArtifactStatus, ...]] = ("draft", "final", "superseded")
@@ -151,55 +156,35 @@ def builtins(context: SharedContext) -> dict[str, Any]:
     return whole
 
 
-_replace = msgspec.structs.replace
-
-
 def context_changes(task: Task, event: Event) -> dict[str, Any]:
     """What an event about the context changes in the record of its task."""
-    handler = _HANDLERS.get(event.type)
-    return {} if handler is None else {"context": builtins(handler(context_of(task), event))}
+    context, payload = context_of(task), event.payload
+    match event.type:
+        case "context.set":
+            fields = {name: value for name, value in payload.items() if name != "name"}
+            variable = msgspec.convert(fields | {"writtenAt": event.timestamp}, prepare_type(Variable))
+            context = _replace(context, variables=context.variables | {payload["name"]: variable})
+        case "context.decided":
+            made = msgspec.convert(payload | {"timestamp": event.timestamp}, prepare_type(RecordedDecision))
+            context = _replace(context, decisions=(*context.decisions, made))
+        case "context.artifact":
+            context = _replace(context, artifacts=_artifacts_after(context.artifacts, event))
+        case "context.rule":
+            context = _replace(context, rule=payload["rule"])
+        case _:
+            return {}
+    return {"context": builtins(context)}
 
 
-def _evolve_context_set(context: SharedContext, event: Event) -> SharedContext:
-    payload = event.payload
-    fields = {name: value for name, value in payload.items() if name != "name"}
-    variable = msgspec.convert(fields | {"writtenAt": event.timestamp}, prepare_type(Variable))
-    return _replace(context, variables=context.variables | {payload["name"]: variable})
-
-
-def _decided(context: SharedContext, event: Event) -> SharedContext:
-    made = msgspec.convert(event.payload | {"timestamp": event.timestamp}, prepare_type(RecordedDecision))
-    return _replace(context, decisions=(*context.decisions, made))
-
-
-def _artifact(context: SharedContext, event: Event) -> SharedContext:
-    """A new artifact, or a known one in another state: what identifies it stays."""
+def _artifacts_after(before: tuple[RecordedArtifact, ...], event: Event) -> tuple[RecordedArtifact, ...]:
+    """With a new artifact, or a known one in another state: what identifies it stays."""
     fields = event.payload["artifact"]
-    known = next((one for one in context.artifacts if one.id == fields["id"]), None)
+    known = next((one for one in before if one.id == fields["id"]), None)
     created = known.created_at if known is not None else event.timestamp
     artifact = msgspec.convert(fields | {"createdAt": created}, prepare_type(RecordedArtifact))
     if known is None:
-        return _replace(context, artifacts=(*context.artifacts, artifact))
-    return _replace(context, artifacts=tuple(artifact if one.id == known.id else one for one in context.artifacts))
-
-
-def _rule(context: SharedContext, event: Event) -> SharedContext:
-    return _replace(context, rule=event.payload["rule"])
-
-
-_HANDLERS: Final = {
-    "context.set": _evolve_context_set,
-    "context.decided": _decided,
-    "context.artifact": _artifact,
-    "context.rule": _rule,
-}
-
-
-Kind = Literal["sequential", "delegation", "broadcast", "escalation"]
-BYTES: Final = 24_576  # of a whole context, which stands in the topmost task's frontmatter
-_RECORD_BYTES: Final = 49_152  # of that task's whole frontmatter, so that there is room for what AOF itself writes
-_NAME: Final = 128
-_COMPUTED: Final = ("task_id", "task_status", "task_priority", "decisions_made", "files_in_progress", "custom")
+        return (*before, artifact)
+    return tuple(artifact if one.id == known.id else one for one in before)
 
 
 class Writer(msgspec.Struct, frozen=True, kw_only=True):
@@ -250,7 +235,12 @@ def variables_of(task: Task, context: SharedContext, files: Collection[FileLock]
         task_id=task.id,
         task_status=TASK_STATUS[task.status],
         task_priority=task.priority,
-        decisions_made=tuple(map(_told, context.decisions)),
+        decisions_made=tuple(
+            DecisionMade(
+                decision_id=one.decision_id, description=one.description, made_by=one.made_by, timestamp=one.timestamp
+            )
+            for one in context.decisions
+        ),
         files_in_progress=tuple(
             FileInProgress(path=one.path, owner=one.agent, lock_type=one.mode)
             for one in sorted(files, key=lambda one: (one.path, one.agent))
@@ -261,7 +251,7 @@ def variables_of(task: Task, context: SharedContext, files: Collection[FileLock]
 
 def snapshot(
     task: Task,
-    kind: Kind,
+    kind: HandoffType,
     *,
     top: Task | None = None,
     files: Collection[FileLock] = (),
@@ -276,7 +266,7 @@ def snapshot(
     """
     context = context_of(top or task)
     if kind == "delegation":
-        context = _scoped(task, context, receiver, frozenset(names))
+        context = _of_subtask(task, context, receiver, names)
     variables = variables_of(task, context, files)
     return TransferredContext(
         context_variables=variables,
@@ -286,14 +276,14 @@ def snapshot(
     )
 
 
-def _scoped(task: Task, context: SharedContext, receiver: Writer | None, names: frozenset[str]) -> SharedContext:
+def _of_subtask(task: Task, context: SharedContext, receiver: Writer | None, names: Collection[str]) -> SharedContext:
     concerned = {task.id, task.parent_id}
     kept = {
         name: one
         for name, one in context.variables.items()
         if name in names or one.task_id == task.id or (receiver is not None and receiver.writes(one.scope))
     }
-    return msgspec.structs.replace(
+    return _replace(
         context,
         variables=kept,
         decisions=tuple(one for one in context.decisions if one.task_id in concerned),
@@ -301,38 +291,11 @@ def _scoped(task: Task, context: SharedContext, receiver: Writer | None, names: 
     )
 
 
-def _told(decision: RecordedDecision) -> DecisionMade:
-    fields = msgspec.structs.asdict(decision)
-    del fields["task_id"]
-    return DecisionMade(**fields)
-
-
 def reference(artifact: RecordedArtifact) -> Artifact:
     """An artifact as handoffs carry it."""
     fields = msgspec.structs.asdict(artifact)
     del fields["task_id"], fields["run_id"]
     return Artifact(**fields)
-
-
-def bad_variables(task: Task, given: dict[str, Any]) -> AofError | None:
-    """Refuse `context_variables` that a sender wrote itself and that are malformed or contradict the task."""
-    status, priority = given.get("task_status"), given.get("task_priority")
-    unknown = sorted(str(name)[:80] for name in given if name not in _COMPUTED)
-    if unknown:
-        return InvalidInput(f"'context_variables' has no {unknown[0]!r}", "put your own variables under 'custom'")
-    problem: AofError | None = (
-        kernel_limits.choice("task_status", status, TASK_STATUSES) if status is not None else None
-    )
-    problem = problem or (kernel_limits.choice("task_priority", priority, PRIORITIES) if priority is not None else None)
-    if problem := problem or kernel_limits.data("custom", given.get("custom"), BYTES):
-        return problem
-    if given.get("custom") is not None and not isinstance(given["custom"], dict):
-        return InvalidInput("'custom' must be an object", "use {}")
-    facts = {"task_id": task.id, "task_status": TASK_STATUS[task.status], "task_priority": task.priority}
-    for name, fact in facts.items():
-        if given.get(name) not in (None, fact):
-            return InvalidInput(f"'{name}' of {task.id} is {fact!r}", f"leave '{name}' out: AOF fills it in")
-    return None
 
 
 def apply_updates(
@@ -352,42 +315,47 @@ def write(top: Task, writes: tuple[Write, ...], *, writer: Writer, task_id: str)
     """What writes to the context come to, one after the other."""
     context, drafts, refusals = context_of(top), list[Draft](), list[AofError]()
     for one in writes:
-        before, tried = context.variables.get(one.name), _attempt(one, writer, task_id)
+        before = context.variables.get(one.name)
+        attempt: dict[str, Any] = {"name": str(one.name)[:_NAME], "writer": writer.agent, "taskId": task_id}
+        attempt |= {"base": one.base} if one.base is not None else {}
+        attempt |= {} if limits.data("value", one.value, BYTES) else {"value": one.value}
         refusal = _malformed(one) or _out_of_scope(one, before, writer)
         if refusal is not None:
             refusals.append(refusal)
-            drafts.append(_refused(top, tried, refusal))
+            drafts.append(_refused(top, attempt, refusal))
             continue
-        clash = one.base is not None and one.base != (before.version if before is not None else 0)
-        if clash and not writer.steers:
-            drafts.append(_conflict(top, tried, before, context.rule))
+        version = before.version if before is not None else 0
+        if one.base not in (None, version) and not writer.steers:
+            drafts.append(_conflict(top, attempt, before, context.rule))
             if context.rule == "first":
                 refusals.append(_stale(one, before, task_id))
                 continue
         elif before is not None and _same(before, one):
             continue
-        fresh = Variable(
+        variable = Variable(
             value=one.value,
             scope=one.scope or (before.scope if before is not None else writer.agent),
             writer=writer.agent,
-            version=before.version + 1 if before is not None else 1,
+            version=version + 1,
             written_at="",
             task_id=task_id,
         )
-        after = msgspec.structs.replace(context, variables=context.variables | {one.name: fresh})
+        after = _replace(context, variables=context.variables | {one.name: variable})
         if (too_large := oversize(top, after)) is not None:
             refusals.append(too_large)
-            drafts.append(_refused(top, tried, too_large))
+            drafts.append(_refused(top, attempt, too_large))
             continue
         context = after
-        drafts.append(_handoffs_context_set(top, one.name, fresh))
+        payload: dict[str, Any] = {"name": one.name, **msgspec.to_builtins(variable)}
+        del payload["writtenAt"]  # the event says when
+        drafts.append(Draft(type="context.set", task_id=top.id, payload=payload))
     return Written(drafts=tuple(drafts), context=context, refusals=tuple(refusals))
 
 
 def oversize(top: Task, context: SharedContext) -> PayloadTooLarge | None:
     """Refuse a context that no longer fits into the record of its task."""
     size = len(msgspec.json.encode(context))
-    rest = len(msgspec.json.encode(msgspec.structs.replace(top, body="", layout=None, context={})))
+    rest = len(msgspec.json.encode(_replace(top, body="", layout=None, context={})))
     if size <= BYTES and size + rest <= _RECORD_BYTES:
         return None
     return PayloadTooLarge(
@@ -402,13 +370,13 @@ def _same(before: Variable, one: Write) -> bool:
 
 
 def _malformed(one: Write) -> AofError | None:
-    if problem := kernel_limits.line("name", one.name, _NAME, required=True):
+    if problem := limits.line("name", one.name, _NAME, required=True):
         return problem
     if one.name in _COMPUTED:
         return InvalidInput(f"'{one.name}' follows from the task and cannot be written", "choose another name")
     if one.scope is not None and (problem := bad_scope(one.scope)):
         return problem
-    return kernel_limits.data(one.name, one.value, BYTES)
+    return limits.data(one.name, one.value, BYTES)
 
 
 def bad_scope(scope: str) -> InvalidInput | None:
@@ -445,26 +413,12 @@ def _stale(one: Write, before: Variable | None, task_id: str) -> ContextConflict
     )
 
 
-def _handoffs_context_set(top: Task, name: str, variable: Variable) -> Draft:
-    payload: dict[str, Any] = {"name": name, **msgspec.to_builtins(variable)}
-    del payload["writtenAt"]  # the event says when
-    return Draft(type="context.set", task_id=top.id, payload=payload)
+def _refused(top: Task, attempt: dict[str, Any], refusal: AofError) -> Draft:
+    return Draft(type="context.refused", task_id=top.id, payload=attempt | {"reason": refusal.code})
 
 
-def _attempt(one: Write, writer: Writer, task_id: str) -> dict[str, Any]:
-    """A write as the log tells of it, whatever becomes of it."""
-    said: dict[str, Any] = {"name": str(one.name)[:_NAME], "writer": writer.agent, "taskId": task_id}
-    if one.base is not None:
-        said["base"] = one.base
-    return said if kernel_limits.data("value", one.value, BYTES) else said | {"value": one.value}
-
-
-def _refused(top: Task, tried: dict[str, Any], refusal: AofError) -> Draft:
-    return Draft(type="context.refused", task_id=top.id, payload=tried | {"reason": refusal.code})
-
-
-def _conflict(top: Task, tried: dict[str, Any], before: Variable | None, rule: str) -> Draft:
+def _conflict(top: Task, attempt: dict[str, Any], before: Variable | None, rule: str) -> Draft:
     held = {"version": before.version, "writer": before.writer, "value": before.value} if before is not None else {}
     resolution = "kept" if rule == "first" else "replaced"
-    payload = tried | {"held": held, "rule": rule, "resolution": resolution}
+    payload = attempt | {"held": held, "rule": rule, "resolution": resolution}
     return Draft(type="context.conflict", task_id=top.id, payload=payload)

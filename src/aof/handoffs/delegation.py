@@ -1,7 +1,4 @@
-"""Delegation by message.
-
-Which agent may hand a child task to which, what each answer does, and what no answer does.
-"""
+"""Delegation by message: the request and the answer of AOF/1, the brief that the child's folder gets, and silence."""
 
 from __future__ import annotations
 
@@ -10,11 +7,11 @@ from typing import Any, Final
 import msgspec
 
 from aof.errors import AofError, Call, InvalidTransition, NestedDelegation, NotLeaseHolder, ParentNotFound
-from aof.handoffs import steps
-from aof.handoffs.audit import AUDIT
+from aof.handoffs import rules
+from aof.handoffs.audit import AUDIT, audited
 from aof.handoffs.evolve import request_context, request_reason
 from aof.handoffs.model import Handoff, Rationale, Request, ReturnProtocol, Validation, uuid4
-from aof.handoffs.steps import audited, finished_refusal
+from aof.handoffs.rules import finished_refusal
 from aof.kernel.commands import AddLink, Block, Create, Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
 from aof.kernel.limits import REASON, text
 from aof.kernel.model import OURSELVES, Draft, Event, iso, millis, status_allows
@@ -24,10 +21,15 @@ from aof.support.typed import prepare_type
 from aof.tasks import graph
 from aof.tasks.model import Task
 
+ATTACHED = ("inputs/handoff.json", "inputs/handoff.md")
+TAG: Final = "handoff-answer"
+EVENT: Final = "handoff.unanswered"
 _DEEPEST: Final = 1
+_ANSWERS: Final = "answersHandoff"  # the key in the metadata of a task that answers a handoff
+_TITLE: Final = 120  # characters
 
 
-class _Delegating(Message, frozen=True, kw_only=True):
+class _AboutChild(Message, frozen=True, kw_only=True):
     """A message about the handoff of a child task."""
 
     def beside(self, refusal: AofError) -> tuple[Draft, ...]:
@@ -38,19 +40,19 @@ class _Delegating(Message, frozen=True, kw_only=True):
         return Draft(type="delegation.rejected", task_id=self.task_id, payload={"reason": reason})
 
 
-class HandoffRequest(_Delegating, frozen=True, kw_only=True):
+class HandoffRequest(_AboutChild, frozen=True, kw_only=True):
     """A parent's agent asks another one to take a child task. `odd` is what was wrong and does no harm."""
 
     request: Request
     odd: tuple[dict[str, str], ...] = ()
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The child, what was asked of it before, and the parent."""
         own = frozenset({self.task_id})
         files = frozenset((self.task_id, place) for place in ATTACHED)
         return Needs(write=own, read=frozenset({self.request.parent_task_id}) - own, handoffs=own, files=files)
 
-    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:
         """One handoff for one request, however often it arrives."""
         child = records.look(self.task_id)
         if child is None:
@@ -62,23 +64,25 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         if refusal := self._unentitled(parent) or finished_refusal(child) or self._not_its_own(records, child, parent):
             return refusal
         last = records.handoffs[child.id][-1] if records.handoffs[child.id] else None
-        if last is not None and self._repeats(last):
-            return self._restored(records, last)
+        same = last is not None and last.request == self.request
+        if last is not None and same and (last.state != "rejected" or last.sent_at == self.sent_at):
+            return self._restored(records, last)  # the same message again, or the same request while it stands
         pending = last is not None and last.state == "requested" and last.from_agent == self.actor
-        asked = self._record(records, child, last if pending else None, now)
+        asked = self._handoff(records, child, last if pending else None, now)
         payload: dict[str, Any] = {
             "handoffId": asked.id,
             "depth": _depth(parent) + 1,
             "sentAt": self.sent_at,
             "request": msgspec.to_builtins(self.request),
-            "handoff": steps.carried(asked),
-            "audit": steps.audited("initiated", child, asked),
+            "handoff": rules.record_of(asked),
+            AUDIT: audited("initiated", child, asked),
         }
-        if self._binds(records, child):
-            payload["agent"] = self.request.to_agent
-        return Decision(
-            drafts=(*self._warnings(), Draft(type="delegation.requested", task_id=child.id, payload=payload))
-        )
+        chart, receiver = records.policy.org, self.request.to_agent
+        if (chart is None or receiver in chart.by_id) and not child.gated and not is_held(child):
+            payload["agent"] = receiver  # the child is now meant for it: nobody runs it, and it has no hops that say
+        warnings = [{"code": "schema_error", **one} for one in self.odd]
+        drafts = [Draft(type="task.warning", task_id=child.id, payload=warning) for warning in warnings]
+        return Decision(drafts=(*drafts, Draft(type="delegation.requested", task_id=child.id, payload=payload)))
 
     def _restored(self, records: Records, last: Handoff) -> Decision:
         """The request is known: nothing changes, but files of it that got lost are written again."""
@@ -87,13 +91,7 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         payload = {"handoffId": last.id, "request": msgspec.to_builtins(self.request)}
         return Decision(drafts=(Draft(type="delegation.restored", task_id=self.task_id, payload=payload),))
 
-    def _binds(self, records: Records, child: Task) -> bool:
-        """Whether the child is now meant for the agent that was asked: nobody runs it, and it has no hops that say."""
-        chart = records.policy.org
-        known = chart is None or self.request.to_agent in chart.by_id
-        return known and not child.gated and not is_held(child)
-
-    def _record(self, records: Records, child: Task, pending: Handoff | None, now: int) -> Handoff:
+    def _handoff(self, records: Records, child: Task, pending: Handoff | None, now: int) -> Handoff:
         """The delegation in the engine; while it has no answer, the sender may say better what it asks for."""
         request = self.request
         number = max((one.number for one in records.handoffs[child.id]), default=0) + 1
@@ -149,36 +147,24 @@ class HandoffRequest(_Delegating, frozen=True, kw_only=True):
         chart = records.policy.org
         if chart is None:
             return None
-
         asked = any(one.from_agent == self.actor for one in records.handoffs[child.id])
         if asked or (child.parent_id == parent.id and rights.owns(parent, self.actor)):
             return None
-        free = child.status in ("backlog", "ready", "blocked") and not child.gated
-        if (
-            free
-            and is_held(parent)
-            and routing.routing_refusal(chart, routing.work_of(child.routing, child.profile), self.actor) is None
-        ):
-            return None
-        changes = AddLink(actor=self.actor, task_id=child.id, kind="handoff", target_id=parent.id)
-        return rights.not_allowed(records, chart, child, changes)
-
-    def _repeats(self, last: Handoff) -> bool:
-        """The same message again, or the same request while the first one stands."""
-        return last.request == self.request and (last.state != "rejected" or last.sent_at == self.sent_at)
-
-    def _warnings(self) -> tuple[Draft, ...]:
-        odd = ({"code": "schema_error", **one} for one in self.odd)
-        return tuple(Draft(type="task.warning", task_id=self.task_id, payload=payload) for payload in odd)
+        if child.status in ("backlog", "ready", "blocked") and not child.gated and is_held(parent):
+            work = routing.work_of(child.routing, child.profile)
+            if routing.routing_refusal(chart, work, self.actor) is None:
+                return None
+        change = AddLink(actor=self.actor, task_id=child.id, kind="handoff", target_id=parent.id)
+        return rights.not_allowed(records, chart, child, change)
 
 
-class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
+class HandoffAnswer(_AboutChild, frozen=True, kw_only=True):
     """The addressee takes the child task, or says why not."""
 
     accepted: bool
     reason: str | None = None
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The child, and what was asked of it."""
         own = frozenset({self.task_id})
         return Needs(write=own, handoffs=own)
@@ -194,9 +180,13 @@ class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
         if last is not None and last.state == ("accepted" if self.accepted else "rejected"):
             return Decision()
         if self.accepted:
-            return self._taken(child, last)
-        refusal = self._not_holder(child)
-        return refusal or self._turned_down(child, last, self._held(records, child, now, decide), now)
+            if last is not None and last.state == "rejected":
+                what = f"the handoff {last.id} of {child.id} was rejected already"
+                return InvalidTransition(what, "ask for a new handoff.request")
+            record = {} if last is None else {AUDIT: audited("accepted", child, last)}
+            return Decision(drafts=(self._answer("delegation.accepted", child, last, **record),))
+        holder = sender(child, self) if is_held(child) else None
+        return holder if isinstance(holder, AofError) else self._turned_down(records, child, last, now, decide)
 
     def _unentitled(self, child: Task, last: Handoff | None) -> AofError | None:
         held_by = child.lease.agent if child.lease is not None else child.routing.agent
@@ -205,31 +195,15 @@ class HandoffAnswer(_Delegating, frozen=True, kw_only=True):
             return _not_from(self.actor, addressee, f"only {addressee}, who was asked, may answer for {child.id}")
         return None
 
-    def _taken(self, child: Task, last: Handoff | None) -> Verdict:
-        if last is not None and last.state == "rejected":
-            return InvalidTransition(
-                f"the handoff {last.id} of {child.id} was rejected already", "ask for a new handoff.request"
-            )
-        told = {"audit": steps.audited("accepted", child, last)} if last is not None else {}
-        return Decision(drafts=(self._answer("delegation.accepted", child, last, **told),))
-
-    def _not_holder(self, child: Task) -> AofError | None:
-        """Why the sender may not turn down a child that somebody runs."""
-        holder = sender(child, self) if is_held(child) else None
-        return holder if isinstance(holder, AofError) else None
-
-    def _held(self, records: Records, child: Task, now: int, decide: Decide) -> tuple[Draft, ...]:
-        """What blocks the child, where it can be blocked."""
-        if not status_allows(child.status, "blocked"):
-            return ()
-        block = Block(actor=self.actor, run=self.run, task_id=child.id, reason=str(self.reason))
-        verdict = decide(records, block, now)
-        return verdict.drafts if isinstance(verdict, Decision) else ()
-
-    def _turned_down(self, child: Task, last: Handoff | None, moved: tuple[Draft, ...], now: int) -> Verdict:
-        reason = str(self.reason)
-        told = {} if last is None else {"audit": steps.audited("rejected", child, last, reason=reason, resolved=now)}
-        return Decision(drafts=(*moved, self._answer("delegation.rejected", child, last, reason=reason, **told)))
+    def _turned_down(self, records: Records, child: Task, last: Handoff | None, now: int, decide: Decide) -> Decision:
+        """The rejection, and the block of the child, where it can be blocked."""
+        reason, blocked = str(self.reason), tuple[Draft, ...]()
+        if status_allows(child.status, "blocked"):
+            block = Block(actor=self.actor, run=self.run, task_id=child.id, reason=reason)
+            verdict = decide(records, block, now)
+            blocked = verdict.drafts if isinstance(verdict, Decision) else ()
+        record = {} if last is None else {AUDIT: audited("rejected", child, last, reason=reason, resolved=now)}
+        return Decision(drafts=(*blocked, self._answer("delegation.rejected", child, last, reason=reason, **record)))
 
     def _answer(self, kind: str, child: Task, last: Handoff | None, **more: Any) -> Draft:
         known = {"handoffId": last.id, "parentTaskId": last.parent_task_id} if last is not None else {}
@@ -245,16 +219,12 @@ def _not_from(actor: str, entitled: str, hint: str) -> NotLeaseHolder:
     return NotLeaseHolder(f"the message is from {actor}, and {entitled} is the one to send it", hint, holder=entitled)
 
 
-ATTACHED = ("inputs/handoff.json", "inputs/handoff.md")
-_encode = msgspec.json.Encoder().encode
-
-
 def attached(event: Event) -> dict[str, bytes]:
     """The files that an event puts into its task's folder, by their place in it."""
     if event.type not in ("delegation.requested", "delegation.restored"):
         return {}
     request = msgspec.convert(event.payload["request"], prepare_type(Request))
-    whole = msgspec.json.format(_encode(request), indent=2) + b"\n"
+    whole = msgspec.json.format(msgspec.json.encode(request), indent=2) + b"\n"
     return dict(zip(ATTACHED, (whole, _markdown(request).encode()), strict=True))
 
 
@@ -269,23 +239,14 @@ def _markdown(request: Request) -> str:
         ("Constraints", request.constraints),
     )
     for title, items in lists:
-        head += ["", f"## {title}", *([""] if items else []), *(f"- {_item(item)}" for item in items)]
+        indented = ("\n  ".join(item.splitlines()) for item in items)  # more than one line stays one item of the list
+        head += ["", f"## {title}", *([""] if items else []), *(f"- {item}" for item in indented)]
     return "\n".join(head) + "\n"
 
 
-def _item(text: str) -> str:
-    """More than one line stays one item of the list."""
-    return "\n  ".join(text.splitlines())
-
-
-TAG: Final = "handoff-answer"
-_KEY: Final = "answersHandoff"  # of the metadata
-_TITLE: Final = 120  # characters
-
-
 def handoff_of(answer: Task) -> str | None:
-    """The handoff that the task answers."""
-    found = answer.metadata.get(_KEY)
+    """The handoff that a task was made to answer."""
+    found = answer.metadata.get(_ANSWERS)
     return found if isinstance(found, str) else None
 
 
@@ -293,7 +254,7 @@ def answer_task(task: Task, handoff: Handoff, task_id: str) -> Create:
     """The task for the receiver; asking again makes no second one."""
     title = f"Answer {handoff.from_agent}: {handoff.reason}"
     why = handoff.audit.decision_rationale
-    told = [
+    body = [
         f"{handoff.from_agent} asks you about {task.id} ({task.title}): {handoff.reason}",
         *([why] if why and why != handoff.reason else []),
         f"Look at it with `aof show {task.id}` and `aof handoff show {handoff.id}`. Do not work on {task.id} itself.",
@@ -303,43 +264,42 @@ def answer_task(task: Task, handoff: Handoff, task_id: str) -> Create:
         actor=OURSELVES,
         task_id=task_id,
         title=title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…",
-        body="\n\n".join(told),
+        body="\n\n".join(body),
         assignee=handoff.to_agent,
         priority=task.priority,
         tags=(TAG,),
-        metadata={_KEY: handoff.id, "answersTask": task.id, "reviewRequired": False},
+        metadata={_ANSWERS: handoff.id, "answersTask": task.id, "reviewRequired": False},
         key=f"answer:{handoff.id}",
     )
 
 
-EVENT = "handoff.unanswered"
-
-
-def is_said(task: Task, handoff_id: str) -> bool:
+def recorded_unanswered(task: Task, handoff_id: str) -> bool:
     """Whether it is recorded already that this handoff of the task has no answer."""
     return bool(task.metadata.get("handoffUnanswered") == handoff_id)
 
 
-class SayUnanswered(OwnRule, frozen=True, kw_only=True):
-    """Say that a handoff of the task waits for its answer for too long."""
+class RecordUnanswered(OwnRule, frozen=True, kw_only=True):
+    """Record that a handoff of the task waits for its answer for too long."""
 
     handoff_id: str
     reason: str
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The child, and what was asked of it."""
         own = frozenset({self.task_id})
         return Needs(write=own, handoffs=own)
 
-    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
-        """Leave alone what was answered in the meantime, or said already."""
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
+        """Leave alone what was answered in the meantime, or recorded already."""
         task = records.look(self.task_id)
         if task is None:
             return graph.missing(self.task_id)
         last = records.handoffs[task.id][-1] if records.handoffs[task.id] else None
         waits = last is not None and last.id == self.handoff_id and last.state == "requested"
-        if last is None or not waits or is_said(task, last.id):
+        if last is None or not waits or recorded_unanswered(task, last.id):
             return Decision()
+        if problem := text("reason", self.reason, REASON, required=True):
+            return problem
         payload = {
             "handoffId": last.id,
             "parentTaskId": last.parent_task_id,
@@ -348,5 +308,4 @@ class SayUnanswered(OwnRule, frozen=True, kw_only=True):
             "reason": self.reason,
             AUDIT: audited("timeout", task, last, reason=self.reason),
         }
-        unsaid = text("reason", self.reason, REASON, required=True)
-        return unsaid or Decision(drafts=(Draft(type=EVENT, task_id=task.id, payload=payload),))
+        return Decision(drafts=(Draft(type=EVENT, task_id=task.id, payload=payload),))

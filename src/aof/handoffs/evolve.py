@@ -1,11 +1,7 @@
-"""What each kind of event makes of a handoff, of its task, and of the file locks of a task.
-
-Must not judge: it was decided before.
-"""
+"""What each kind of event makes of a handoff, of the list of open ones on its task, and of its file locks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -13,7 +9,6 @@ import msgspec
 from aof.handoffs.model import (
     OPEN,
     Acceptance,
-    AnswerStatus,
     Assessment,
     Checks,
     Constraints,
@@ -58,30 +53,26 @@ def evolve_handoff(handoff: Handoff | None, event: Event) -> Handoff | None:
     """The handoff after the event; the same object where the event says nothing that the record keeps."""
     if event.type in ("handoff.initiated", "delegation.requested"):
         return _begun(handoff, event)
-    handler = _HANDLERS.get(event.type)
-    if handoff is None or handler is None:
+    changes = _changes(handoff, event) if handoff is not None else None
+    if handoff is None or changes is None:
         return handoff
     state = (state_after(event) or handoff.state) if handoff.is_open else handoff.state  # an end is final
-    return _replace(handoff, state=state, rev=event.seq, **handler(handoff, event))
+    return _replace(handoff, state=state, rev=event.seq, **changes)
 
 
 def _begun(before: Handoff | None, event: Event) -> Handoff:
     """A request begins a handoff, or says better what a pending one asks for."""
     payload = event.payload
     at = before.timestamp if before is not None else event.timestamp
-    if "handoff" not in payload:
-        return _begun_in_format_1(event, at)
-    fields = payload["handoff"] | {"id": payload["handoffId"], "timestamp": at, "rev": event.seq}
-    if "request" in payload:
-        fields |= {"request": payload["request"], "depth": payload["depth"], "sent_at": payload["sentAt"]}
-    return msgspec.convert(fields, prepare_type(Handoff))
-
-
-def _begun_in_format_1(event: Event, at: str) -> Handoff:
-    request = msgspec.convert(event.payload["request"], prepare_type(Request))
+    if "handoff" in payload:
+        fields = payload["handoff"] | {"id": payload["handoffId"], "timestamp": at, "rev": event.seq}
+        if "request" in payload:
+            fields |= {"request": payload["request"], "depth": payload["depth"], "sent_at": payload["sentAt"]}
+        return msgspec.convert(fields, prepare_type(Handoff))
+    request = msgspec.convert(payload["request"], prepare_type(Request))
     return read_format_1(
         Handoff1(
-            id=event.payload["handoffId"],
+            id=payload["handoffId"],
             kind="delegation",
             state="requested",
             rev=event.seq,
@@ -89,28 +80,61 @@ def _begun_in_format_1(event: Event, at: str) -> Handoff:
             parent_task_id=request.parent_task_id,
             from_agent=request.from_agent,
             to_agent=request.to_agent,
-            depth=event.payload["depth"],
+            depth=payload["depth"],
             request=request,
-            sent_at=event.payload["sentAt"],
+            sent_at=payload["sentAt"],
             created_at=at,
         )
     )
 
 
-def _answered_by_message(_handoff: Handoff, event: Event) -> dict[str, Any]:
-    status: AnswerStatus = "accepted" if event.type == "delegation.accepted" else "rejected"
-    answer = Acceptance(status=status, acknowledged_at=event.timestamp, reason=event.payload.get("reason"))
-    return {"acceptance": answer} | ({"closed_at": event.timestamp} if status == "rejected" else {})
+def _changes(handoff: Handoff, event: Event) -> dict[str, Any] | None:  # noqa: C901, PLR0911, PLR0912 - one case per event
+    """What the event changes in the record beside its state; None where the record keeps nothing of it."""
+    payload, at = event.payload, event.timestamp
+    match event.type:
+        case "delegation.accepted":
+            return {"acceptance": Acceptance(status="accepted", acknowledged_at=at, reason=payload.get("reason"))}
+        case "delegation.rejected":
+            answer = Acceptance(status="rejected", acknowledged_at=at, reason=payload.get("reason"))
+            return {"acceptance": answer, "closed_at": at}
+        case "handoff.accepted" | "handoff.deferred":
+            return _answered(event)
+        case "handoff.rejected":
+            return _answered(event) | _closed(event)
+        case "handoff.completed" | "handoff.failed":
+            return _closed(event)
+        case "handoff.escalated":
+            return _escalated(handoff, event)
+        case "handoff.rerouted":
+            return {"forwarded_to": payload["forwarded_to"]}
+        case "handoff.returned":
+            return {"returned": msgspec.convert(payload["return"], prepare_type(Return))}
+        case "handoff.late_return":
+            late = msgspec.convert(payload["return"], prepare_type(Return))
+            return {"late_returns": (*handoff.late_returns, late)}
+        case "handoff.resent":
+            return {"resends": handoff.resends + 1, "resent_at": at, "reminded_at": None}
+        case "handoff.delivered":
+            return {"resent_at": at}
+        case "handoff.reminded":
+            return {"reminded_at": at}
+        case "handoff.timeout":
+            return {"timeouts": handoff.timeouts + 1, "timed_out_at": at}
+        case "handoff.informed":
+            variables = handoff.context.context_variables
+            after = variables | {"custom": variables.get("custom", {}) | payload["variables"]}
+            return {"context": _replace(handoff.context, context_variables=after)}
+    return None
 
 
-def _answered(_handoff: Handoff, event: Event) -> dict[str, Any]:
+def _answered(event: Event) -> dict[str, Any]:
     given = event.payload["acceptance"] | {"acknowledged_at": event.timestamp}
     changes: dict[str, Any] = {"acceptance": msgspec.convert(given, prepare_type(Acceptance))}
     if "checks" in event.payload:
         changes["checks"] = msgspec.convert(event.payload["checks"], prepare_type(Checks))
     if "warnings" in event.payload:
         changes["warnings"] = tuple(event.payload["warnings"])
-    return changes | (_closed(event) if event.type == "handoff.rejected" else {})
+    return changes
 
 
 def _closed(event: Event) -> dict[str, Any]:
@@ -123,77 +147,18 @@ def _closed(event: Event) -> dict[str, Any]:
     return changes
 
 
-def _ended(_handoff: Handoff, event: Event) -> dict[str, Any]:
-    return _closed(event)
-
-
 def _escalated(handoff: Handoff, event: Event) -> dict[str, Any]:
     changes = _closed(event) if "forwarded_to" in event.payload else {}
     if handoff.closed_at is not None:
         changes.pop("closed_at", None)
     if "assessment" in event.payload:
-        said = msgspec.convert(event.payload["assessment"] | {"at": event.timestamp}, prepare_type(Assessment))
-        changes["assessments"] = (*handoff.assessments, said)
+        own = msgspec.convert(event.payload["assessment"] | {"at": event.timestamp}, prepare_type(Assessment))
+        changes["assessments"] = (*handoff.assessments, own)
     return changes
 
 
-def _rerouted(_handoff: Handoff, event: Event) -> dict[str, Any]:
-    return {"forwarded_to": event.payload["forwarded_to"]}
-
-
-def _returned(_handoff: Handoff, event: Event) -> dict[str, Any]:
-    return {"returned": msgspec.convert(event.payload["return"], prepare_type(Return))}
-
-
-def _returned_late(handoff: Handoff, event: Event) -> dict[str, Any]:
-    late = msgspec.convert(event.payload["return"], prepare_type(Return))
-    return {"late_returns": (*handoff.late_returns, late)}
-
-
-def _resent(handoff: Handoff, event: Event) -> dict[str, Any]:
-    return {"resends": handoff.resends + 1, "resent_at": event.timestamp, "reminded_at": None}
-
-
-def _reminded(_handoff: Handoff, event: Event) -> dict[str, Any]:
-    return {"reminded_at": event.timestamp}
-
-
-def _timed_out(handoff: Handoff, event: Event) -> dict[str, Any]:
-    return {"timeouts": handoff.timeouts + 1, "timed_out_at": event.timestamp}
-
-
-def _informed(handoff: Handoff, event: Event) -> dict[str, Any]:
-    variables = handoff.context.context_variables
-    after = variables | {"custom": variables.get("custom", {}) | event.payload["variables"]}
-    return {"context": _replace(handoff.context, context_variables=after)}
-
-
-def _delivered(_handoff: Handoff, event: Event) -> dict[str, Any]:
-    return {"resent_at": event.timestamp}
-
-
-_HANDLERS: Final[dict[str, Callable[[Handoff, Event], dict[str, Any]]]] = {
-    "delegation.accepted": _answered_by_message,
-    "delegation.rejected": _answered_by_message,
-    "handoff.accepted": _answered,
-    "handoff.rejected": _answered,
-    "handoff.deferred": _answered,
-    "handoff.escalated": _escalated,
-    "handoff.rerouted": _rerouted,
-    "handoff.returned": _returned,
-    "handoff.late_return": _returned_late,
-    "handoff.completed": _ended,
-    "handoff.failed": _ended,
-    "handoff.resent": _resent,
-    "handoff.reminded": _reminded,
-    "handoff.timeout": _timed_out,
-    "handoff.delivered": _delivered,
-    "handoff.informed": _informed,
-}
-
-
 class Handoff1(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """`handoffs/HO-….json`."""
+    """The record as earlier versions wrote it: `handoffs/HO-….json`."""
 
     id: str
     kind: Literal["delegation"]
@@ -212,7 +177,7 @@ class Handoff1(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
 
 
 def read_format_1(old: Handoff1) -> Handoff:
-    """The same handoff as the engine knows it."""
+    """The handoff of a record of earlier versions."""
     answer = None
     if old.answered_at is not None and old.state != "requested":
         answer = Acceptance(status=old.state, acknowledged_at=old.answered_at, reason=old.reason)
@@ -240,7 +205,7 @@ def read_format_1(old: Handoff1) -> Handoff:
 
 
 def write_format_1(handoff: Handoff) -> Handoff1:
-    """The record in the shape that it has always had."""
+    """The record of a handoff that earlier versions began, as they wrote it."""
     assert handoff.request is not None
     answer = handoff.acceptance
     state: Literal["requested", "accepted", "rejected"] = "requested"
@@ -270,7 +235,7 @@ def request_reason(request: Request) -> str:
 
 
 def request_context(request: Request) -> HandoffContext:
-    """What an AOF/1 request carries, as far as the record has a place for it."""
+    """The context of an AOF/1 request: the task, and by when the work is due."""
     due = request.due_by if request.due_by is not msgspec.UNSET else None
     return HandoffContext(task_id=request.task_id, constraints=Constraints(deadline=due))
 
@@ -282,13 +247,13 @@ def open_handoff_begun(task: Task, event: Event) -> dict[str, Any]:
     links = task.links if known else (*task.links, Link(kind="handoff", target_id=name, created_at=event.timestamp))
     if is_format_1(name):
         return {"links": links}
-    told = event.payload["handoff"]
+    handoff = event.payload["handoff"]
     one = OpenHandoff(
         id=name,
-        type=told["type"],
-        state=told["state"],
-        from_agent=told["from_agent"],
-        to_agent=told["to_agent"],
+        type=handoff["type"],
+        state=handoff["state"],
+        from_agent=handoff["from_agent"],
+        to_agent=handoff["to_agent"],
         by_message="request" in event.payload,
     )
     return {"links": links, "handoffs": (*(other for other in task.handoffs if other.id != name), one)}
@@ -300,11 +265,8 @@ def open_handoff_changed(task: Task, event: Event) -> dict[str, Any]:
     name = event.payload["handoffId"]
     if state is None or all(one.id != name for one in task.handoffs):
         return {}
-    kept = (msgspec.structs.replace(one, state=state) if one.id == name else one for one in task.handoffs)
+    kept = (_replace(one, state=state) if one.id == name else one for one in task.handoffs)
     return {"handoffs": tuple(one for one in kept if one.state in OPEN)}
-
-
-_ENDS: Final = frozenset({"task.attempt.completed", "task.attempt.failed"})
 
 
 def files_locked(task: Task, event: Event) -> dict[str, Any]:
@@ -327,6 +289,6 @@ def files_unlocked(task: Task, event: Event) -> dict[str, Any]:
 
 def kept_locks(task: Task, event: Event) -> tuple[FileLock, ...]:
     """The locks that are left once the event has changed everything else: those of runs that go on."""
-    ended = event.run_id if event.type in _ENDS else None
+    ended = event.run_id if event.type in ("task.attempt.completed", "task.attempt.failed") else None
     runs = {lease.run_id for lease in leases(task)} - {ended}
     return tuple(lock for lock in task.locks if lock.run_id in runs)

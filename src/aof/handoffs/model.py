@@ -1,4 +1,4 @@
-"""The handoff record, exactly as `handoffs/<id>.json` holds it, its IDs, and the conversation it takes along."""
+"""The handoff record, exactly as `handoffs/<id>.json` holds it, and its IDs."""
 
 from __future__ import annotations
 
@@ -23,17 +23,7 @@ CapabilityMatch = Literal["full", "partial", "none"]
 Urgency = Literal["immediate", "normal", "low"]
 
 TYPES: Final[tuple[HandoffType, ...]] = ("sequential", "delegation", "broadcast", "escalation")
-ON_TIMEOUT: Final[tuple[OnTimeout, ...]] = ("retry", "escalate", "fail")
 AGGREGATIONS: Final[tuple[Aggregation, ...]] = ("all", "any", "majority")
-TRIGGERS: Final[tuple[Trigger, ...]] = (
-    "task_completion",
-    "capability_mismatch",
-    "escalation",
-    "timeout",
-    "explicit_request",
-)
-RETURN_STATUSES: Final[tuple[ReturnStatus, ...]] = ("success", "partial", "failed", "timeout")
-CONTENT_TYPES: Final[tuple[ContentType, ...]] = ("text", "json", "artifact_ref")
 UNANSWERED: Final = frozenset({"queued", "requested", "deferred"})
 OPEN: Final = UNANSWERED | {"accepted"}
 MAX_REROUTES: Final = 3
@@ -55,29 +45,29 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     due_by: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True):
+class _SchemaPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part of the specification's schema: every key is written."""
 
 
-class _Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A part that the engine adds: what says nothing is left out."""
+class _AddedPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A part that AOF adds to the schema: defaults are left out."""
 
 
-class RequiredCapability(_Part, frozen=True, kw_only=True):
+class RequiredCapability(_SchemaPart, frozen=True, kw_only=True):
     """A capability that the receiver must have, and how well; one without a least proficiency is a plain name."""
 
     capability_id: str
     min_proficiency: float
 
 
-class Constraints(_Part, frozen=True, kw_only=True):
+class Constraints(_SchemaPart, frozen=True, kw_only=True):
     """The limits within which the work is to be done."""
 
     budget: float | None = None
     deadline: str | None = None
 
 
-class HandoffContext(_Part, frozen=True, kw_only=True):
+class HandoffContext(_SchemaPart, frozen=True, kw_only=True):
     """What the receiver needs to go on: the task, messages, variables, references to artifacts, limits."""
 
     task_id: str
@@ -87,7 +77,7 @@ class HandoffContext(_Part, frozen=True, kw_only=True):
     constraints: Constraints = Constraints()
 
 
-class Validation(_Part, frozen=True, kw_only=True):
+class Validation(_SchemaPart, frozen=True, kw_only=True):
     """What the receiver is checked against. `autonomy_budget` is the autonomy level (0 to 3) that the work needs."""
 
     required_capabilities: tuple[str | RequiredCapability, ...] = ()
@@ -101,7 +91,7 @@ class Validation(_Part, frozen=True, kw_only=True):
         return dict(pairs)
 
 
-class ReturnProtocol(_Part, frozen=True, kw_only=True):
+class ReturnProtocol(_SchemaPart, frozen=True, kw_only=True):
     """Whether and by when a result is owed, and what is done when it does not come. `timeout` is such as `5m`."""
 
     expected: bool
@@ -109,14 +99,14 @@ class ReturnProtocol(_Part, frozen=True, kw_only=True):
     on_timeout: OnTimeout = "retry"
 
 
-class Rationale(_Part, frozen=True, kw_only=True):
+class Rationale(_SchemaPart, frozen=True, kw_only=True):
     """Why the handoff was made, and how risky the work is."""
 
     decision_rationale: str = ""
     risk_level: Risk = "low"
 
 
-class Acceptance(_Note, frozen=True, kw_only=True):
+class Acceptance(_AddedPart, frozen=True, kw_only=True):
     """The receiver's answer. `by` is the agent or person that gave it, where that is another than the receiver."""
 
     status: AnswerStatus
@@ -126,21 +116,21 @@ class Acceptance(_Note, frozen=True, kw_only=True):
     by: str | None = None
 
 
-class ReturnedResult(_Part, frozen=True, kw_only=True):
-    """What a return brings."""
+class ReturnedResult(_SchemaPart, frozen=True, kw_only=True):
+    """The result in a return."""
 
     content_type: ContentType
     body: Any
 
 
-class ContextUpdates(_Part, frozen=True, kw_only=True):
+class ContextUpdates(_SchemaPart, frozen=True, kw_only=True):
     """What a return changes in the context that the agents of the workflow share."""
 
     variables_changed: dict[str, Any] = {}
     artifacts_produced: tuple[Any, ...] = ()
 
 
-class ReturnAudit(_Part, frozen=True, kw_only=True):
+class ReturnAudit(_SchemaPart, frozen=True, kw_only=True):
     """When the work was done, and what it took."""
 
     completion_time: str
@@ -148,7 +138,7 @@ class ReturnAudit(_Part, frozen=True, kw_only=True):
     notes: str = ""
 
 
-class Return(_Part, frozen=True, kw_only=True):
+class Return(_SchemaPart, frozen=True, kw_only=True):
     """The result of a handoff, on its way from the receiver to the original sender."""
 
     handoff_id: str
@@ -160,8 +150,8 @@ class Return(_Part, frozen=True, kw_only=True):
     audit: ReturnAudit
 
 
-class Assessment(_Part, frozen=True, kw_only=True):
-    """What one level of an escalation thinks of the matter; level 0 is the agent that began it."""
+class Assessment(_SchemaPart, frozen=True, kw_only=True):
+    """The assessment of one level of an escalation; level 0 is the agent that began it."""
 
     level: int
     agent: str
@@ -169,7 +159,7 @@ class Assessment(_Part, frozen=True, kw_only=True):
     at: str
 
 
-class Checks(_Note, frozen=True, kw_only=True):
+class Checks(_AddedPart, frozen=True, kw_only=True):
     """What was found when the receiver was checked: its capabilities, and its load against its limit."""
 
     capability: CapabilityMatch = "full"
@@ -179,7 +169,7 @@ class Checks(_Note, frozen=True, kw_only=True):
     at: str | None = None
 
 
-class RoutingChoice(_Note, frozen=True, kw_only=True):
+class RoutingChoice(_AddedPart, frozen=True, kw_only=True):
     """Whom the sender suggested, where routing decided otherwise or was left to decide, and why."""
 
     suggested: str | None = None
@@ -262,7 +252,7 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether something is still to come of it."""
+        """Whether it is not over yet."""
         return self.state in OPEN
 
     def outlives(self, status: str) -> bool:
@@ -301,53 +291,3 @@ def is_format_1(text: str) -> bool:
 def is_part(text: str) -> bool:
     """Whether the text could be the beginning of a handoff's ID."""
     return _PART.match(text) is not None
-
-
-TransferMode = Literal["full", "summary", "relevant_only"]
-TRANSFER_MODES: Final[tuple[TransferMode, ...]] = ("full", "summary", "relevant_only")
-MessageKind = Literal["message", "system", "tool_call", "tool_result", "reasoning"]
-MESSAGE_KINDS: Final[tuple[MessageKind, ...]] = ("message", "system", "tool_call", "tool_result", "reasoning")
-
-
-class ConversationMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message of a conversation.
-
-    `task_id` says which task it is about, and `relevant` that the receiver needs it whatever it is about.
-    """
-
-    content: str
-    kind: MessageKind = "message"
-    role: str | None = None
-    agent: str | None = None
-    timestamp: str | None = None
-    task_id: str | None = None
-    relevant: bool = False
-
-
-class HistoryInclude(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which kinds of messages are transferred beside the plain ones."""
-
-    system_messages: bool = True
-    tool_calls: bool = True
-    tool_results: bool = True
-    agent_reasoning: bool = True
-
-
-class HistoryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How much of a conversation is transferred; without a mode the handoff's type decides."""
-
-    transfer_mode: TransferMode | None = None
-    max_messages: int | None = None
-    include: HistoryInclude = HistoryInclude()
-    summary: str | None = None
-
-
-class TransferredHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the receiver gets; `omitted` messages stayed behind. A delegation comes with the subtask's description."""
-
-    transfer_mode: TransferMode
-    messages: tuple[ConversationMessage, ...] = ()
-    omitted: int = 0
-    max_messages: int | None = None
-    include: HistoryInclude = HistoryInclude()
-    subtask: str | None = None

@@ -15,9 +15,10 @@ from msgspec import UNSET, UnsetType
 from aof.errors import AmbiguousId, AofError, Call, HandoffNotFound
 from aof.handoffs import answers, initiation, model
 from aof.handoffs.answers import Group
-from aof.handoffs.model import Aggregation, ContentType, Handoff, HandoffType, OnTimeout, ReturnStatus, TransferMode
+from aof.handoffs.history import TransferMode
+from aof.handoffs.model import Aggregation, ContentType, Handoff, HandoffType, OnTimeout, ReturnStatus
 from aof.handoffs.payload import HandoffProposal
-from aof.handoffs.steps import refused_call
+from aof.handoffs.rules import refused_call
 from aof.kernel import limits as kernel_limits
 from aof.kernel.declarations import (
     OBJECTS,
@@ -45,7 +46,7 @@ from aof.store.lists import Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.handoffs.steps import OnHandoff
+    from aof.handoffs.rules import OnHandoff
     from aof.kernel.context import Environment
     from aof.kernel.dispatcher import Dispatcher
     from aof.kernel.unit_of_work import Done

@@ -1,36 +1,29 @@
-"""What a sender gives for a new handoff, which type it has, and what it carries of context and conversation."""
+"""A new handoff as its sender proposes it, and the payload that its receiver gets: context and conversation."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
-from aof.errors import AofError, Call, InvalidInput, PayloadTooLarge
-from aof.handoffs import context as handoffs_context
-from aof.handoffs.context import apply_updates, oversize, snapshot, top_of
-from aof.handoffs.guards import writer_of
+from aof.errors import AofError, Call, InvalidInput
+from aof.handoffs.context import RecordedArtifact, apply_updates, builtins, oversize, snapshot, top_of
+from aof.handoffs.history import TransferredHistory, messages_from, policy_from, transferred
 from aof.handoffs.model import (
     AGGREGATIONS,
-    MESSAGE_KINDS,
-    TRANSFER_MODES,
     Aggregation,
     Constraints,
-    ConversationMessage,
     HandoffContext,
     HandoffType,
-    HistoryPolicy,
     OnTimeout,
     RequiredCapability,
-    TransferMode,
-    TransferredHistory,
     Trigger,
     Urgency,
     uuid4,
 )
-from aof.kernel import limits as kernel_limits
+from aof.handoffs.participants import writer_of
+from aof.kernel import limits
 from aof.kernel.commands import Records
 from aof.kernel.limits import bad_reference
 from aof.kernel.model import EXAMPLES, Draft, Priority, duration_ms, iso, millis
@@ -66,10 +59,10 @@ URGENCY: Final[dict[Priority, Urgency]] = {
     "normal": "normal",
     "low": "low",
 }
-
-
 MOST_TARGETS: Final = 20
-_MOST_LEVEL: Final = 3
+_MOST_AUTONOMY: Final = 3
+_ARTIFACTS: Final = 1_000_000  # the numbers of artifacts' IDs, beyond those of any handoffs
+_GIVEN: Final = frozenset({"path", "type", "status", "description"})
 
 
 class HandoffProposal(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,14 +99,18 @@ class HandoffProposal(msgspec.Struct, frozen=True, kw_only=True):
 
 def malformed_proposal(asked: HandoffProposal, sender: str, task_id: str) -> AofError | None:
     """What is wrong with a proposal, whatever it is about."""
+    level: InvalidInput | None = None
+    if asked.autonomy_budget is not None and not 0 <= asked.autonomy_budget <= _MOST_AUTONOMY:
+        level = InvalidInput(f"'autonomy_budget' cannot be {asked.autonomy_budget}", "give a level from 0 to 3")
     return (
-        kernel_limits.text("reason", asked.reason, kernel_limits.REASON, required=True)
-        or kernel_limits.text("rationale", asked.rationale, kernel_limits.NOTES)
+        limits.text("reason", asked.reason, limits.REASON, required=True)
+        or limits.text("rationale", asked.rationale, limits.NOTES)
         or _bad_targets(asked, sender, task_id)
         or _bad_return(asked)
-        or _bad_rationale(asked, sender, task_id)
+        or _lacks_rationale(asked, sender, task_id)
         or bad_capabilities("capabilities", list(asked.capabilities))
-        or _bad_figures(asked)
+        or level
+        or bad_moment("deadline", asked.deadline)
     )
 
 
@@ -122,7 +119,7 @@ def _bad_targets(asked: HandoffProposal, sender: str, task_id: str) -> AofError 
         return InvalidInput(
             "'to' must name an agent", "say who gets it", _example(asked, sender, task_id), parameter="to"
         )
-    problem = kernel_limits.names(**{"from_agent": sender} | {f"to[{n}]": one for n, one in enumerate(asked.to)})
+    problem = limits.names(**{"from_agent": sender} | {f"to[{n}]": one for n, one in enumerate(asked.to)})
     if problem or len(asked.to) > MOST_TARGETS:
         return problem or InvalidInput(f"'to' names {len(asked.to)} agents, the limit is {MOST_TARGETS}", "name fewer")
     if len(asked.to) > 1 and not KINDS[asked.type].several:
@@ -139,10 +136,10 @@ def _bad_return(asked: HandoffProposal) -> AofError | None:
         return InvalidInput(f"'timeout' is no duration: {asked.timeout[:80]!r}", f"use one such as {EXAMPLES}")
     if asked.aggregation is not None and not KINDS[asked.type].several:
         return InvalidInput(f"a {asked.type} has no 'aggregation'", "leave it out, or use the type broadcast")
-    return kernel_limits.choice("aggregation", asked.aggregation or "all", AGGREGATIONS)
+    return limits.choice("aggregation", asked.aggregation or "all", AGGREGATIONS)
 
 
-def _bad_rationale(asked: HandoffProposal, sender: str, task_id: str) -> AofError | None:
+def _lacks_rationale(asked: HandoffProposal, sender: str, task_id: str) -> InvalidInput | None:
     if not KINDS[asked.type].rationale or asked.rationale.strip():
         return None
     return InvalidInput(
@@ -153,11 +150,11 @@ def _bad_rationale(asked: HandoffProposal, sender: str, task_id: str) -> AofErro
     )
 
 
-def _bad_figures(asked: HandoffProposal) -> AofError | None:
-    level = asked.autonomy_budget
-    if level is not None and not 0 <= level <= _MOST_LEVEL:
-        return InvalidInput(f"'autonomy_budget' cannot be {level}", "give a level from 0 to 3")
-    return bad_moment("deadline", asked.deadline)
+def _example(asked: HandoffProposal, sender: str, task_id: str) -> Call:
+    given: dict[str, Any] = {"type": asked.type, "task_id": task_id, "from_agent": sender}
+    given |= {"to": list(asked.to) or ["…"], "reason": asked.reason[:80] or "…"}
+    given |= {"rationale": "…"} if KINDS[asked.type].rationale else {}
+    return Call("handoff_new", given)
 
 
 def bad_moment(field: str, text: str | None) -> InvalidInput | None:
@@ -177,17 +174,6 @@ def required_of_receiver(given: tuple[Any, ...]) -> tuple[str | RequiredCapabili
         RequiredCapability(capability_id=name, min_proficiency=least) if least else name
         for name, least in asked.items()
     )
-
-
-def _example(asked: HandoffProposal, sender: str, task_id: str) -> Call:
-    given: dict[str, Any] = {"type": asked.type, "task_id": task_id, "from_agent": sender}
-    given |= {"to": list(asked.to) or ["…"], "reason": asked.reason[:80] or "…"}
-    given |= {"rationale": "…"} if KINDS[asked.type].rationale else {}
-    return Call("handoff_new", given)
-
-
-_ARTIFACTS: Final = 1_000_000  # the numbers of artifacts' IDs, beyond those of any handoffs
-_GIVEN: Final = frozenset({"path", "type", "status", "description"})
 
 
 class Addition(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,7 +212,7 @@ def assembled_payload(
         task,
         asked.type,
         top=added.top,
-        files=tuple(_files(records, added.top)),
+        files=tuple(_locks_below(records, added.top)),
         receiver=writer_of(records, receiver),
         names=tuple(asked.variables),
         rationale=asked.rationale or None,
@@ -257,172 +243,29 @@ def addition(  # noqa: PLR0917 - who adds what
     drafts = tuple(
         Draft(type="context.artifact", task_id=top.id, payload={"artifact": msgspec.to_builtins(one)}) for one in known
     )
-    after = msgspec.structs.replace(top, context=handoffs_context.builtins(context))
+    after = msgspec.structs.replace(top, context=builtins(context))
     return Addition(drafts=(*written.drafts, *drafts), top=after, refusals=written.refusals)
 
 
-def _artifact(  # noqa: PLR0917 - as above
+def _artifact(  # noqa: PLR0917 - who records what
     records: Records, task: Task, agent: str, number: int, given: Any, now: int
-) -> handoffs_context.RecordedArtifact | AofError:
+) -> RecordedArtifact | AofError:
     fields = {"path": given} if isinstance(given, str) else given
     if not isinstance(fields, dict) or not fields.keys() <= _GIVEN or "path" not in fields:
         return InvalidInput(
             "an artifact is a path, or an object with path, type, status and description", "give {'path': '…'}"
         )
-    whole = (
-        {"type": "file"}
-        | fields
-        | {
-            "id": uuid4(records.entropy, _ARTIFACTS + number),
-            "createdBy": agent,
-            "createdAt": iso(now),
-            "taskId": task.id,
-        }
-    )
+    own = {"id": uuid4(records.entropy, _ARTIFACTS + number), "createdBy": agent, "createdAt": iso(now)}
     try:
-        made = msgspec.convert(whole, prepare_type(handoffs_context.RecordedArtifact))
+        made = msgspec.convert({"type": "file"} | fields | own | {"taskId": task.id}, prepare_type(RecordedArtifact))
     except msgspec.ValidationError as error:
         return InvalidInput(f"an artifact is malformed: {str(error)[:200]}", "look at its type and status")
     return bad_reference("path", made.path) or made
 
 
-def _files(records: Records, top: Task) -> Iterator[FileLock]:
+def _locks_below(records: Records, top: Task) -> Iterator[FileLock]:
     """The locks of all tasks of the tree."""
     waiting = [top.id]
     for one in waiting:
         yield from records.file_locks.get(one, ())
         waiting += [child for child in records.children.get(one, ()) if child not in waiting]
-
-
-DEFAULT_MODES: Final[dict[str, TransferMode]] = {
-    "sequential": "relevant_only",
-    "delegation": "summary",
-    "broadcast": "relevant_only",
-    "escalation": "full",
-}
-MESSAGES: Final = 1_000
-BYTES: Final = 131_072
-_LATEST: Final = 10  # what counts as relevant where no message says what it is about
-_EXCERPT: Final = 200
-_SWITCHES: Final = {
-    "system": "system_messages",
-    "tool_call": "tool_calls",
-    "tool_result": "tool_results",
-    "reasoning": "agent_reasoning",
-}
-
-
-def messages_from(given: object) -> tuple[ConversationMessage, ...] | AofError:
-    """A conversation as a caller gave it: texts, or objects with `content`, `kind` and what else a message has."""
-    if not isinstance(given, list | tuple):
-        return InvalidInput("'conversation_history' must be a list of messages", "use [] or [{'content': '…'}]")
-    if len(given) > MESSAGES:
-        return PayloadTooLarge(
-            f"'conversation_history' has {len(given):,} messages, the limit is {MESSAGES:,}", "send the last ones"
-        )
-    whole = [{"content": one} if isinstance(one, str) else one for one in given]
-    try:
-        found = msgspec.convert(whole, prepare_type(tuple[ConversationMessage, ...]))
-    except msgspec.ValidationError as error:
-        kinds = ", ".join(MESSAGE_KINDS)
-        return InvalidInput(
-            f"'conversation_history' is malformed: {str(error)[:200]}", f"give 'content' and a 'kind' of: {kinds}"
-        )
-    return next((problem for one in found if (problem := _bad(one))), found)
-
-
-def _bad(message: ConversationMessage) -> AofError | None:
-    return (
-        kernel_limits.text("content", message.content, kernel_limits.NOTES)
-        or kernel_limits.line("role", message.role, kernel_limits.ITEM)
-        or kernel_limits.line("timestamp", message.timestamp, kernel_limits.ITEM)
-        or kernel_limits.name("agent", message.agent)
-        or kernel_limits.line("task_id", message.task_id, kernel_limits.ITEM)
-    )
-
-
-def policy_from(given: dict[str, Any]) -> HistoryPolicy | AofError:
-    """How much to transfer, as a caller gave it."""
-    mode, most = given.get("transfer_mode"), given.get("max_messages")
-    if mode is not None and (problem := kernel_limits.choice("transfer_mode", mode, TRANSFER_MODES)):
-        return problem
-    if most is not None and not (type(most) is int and most >= 0):
-        return InvalidInput(f"'max_messages' cannot be {str(most)[:80]!r}", "give a whole number from 0 up")
-    try:
-        policy = msgspec.convert(given, prepare_type(HistoryPolicy))
-    except msgspec.ValidationError as error:
-        return InvalidInput(
-            f"the history's policy is malformed: {str(error)[:200]}",
-            f"'include' has the switches {', '.join(_SWITCHES.values())}, each true or false",
-        )
-    return kernel_limits.text("summary", policy.summary, kernel_limits.NOTES) or policy
-
-
-def transferred(
-    messages: Sequence[ConversationMessage], kind: str, policy: HistoryPolicy, task: Task
-) -> TransferredHistory | AofError:
-    """What the receiver of a handoff of that type gets of the conversation."""
-    mode = policy.transfer_mode or DEFAULT_MODES[kind]
-    included = [one for one in messages if _included(one, policy)]
-    chosen = _SELECT[mode](included, policy, task)
-    if policy.max_messages is not None:
-        chosen = chosen[len(chosen) - min(policy.max_messages, len(chosen)) :]
-    history = TransferredHistory(
-        transfer_mode=mode,
-        messages=tuple(chosen),
-        omitted=max(len(messages) - len(chosen), 0) if mode != "summary" else len(messages),
-        max_messages=policy.max_messages,
-        include=policy.include,
-        subtask=_described(task) if kind == "delegation" else None,
-    )
-    size = len(msgspec.json.encode(history))
-    if size <= BYTES:
-        return history
-    return PayloadTooLarge(
-        f"the history takes {size:,} bytes, the limit is {BYTES:,}",
-        "transfer a summary, or fewer messages: max_messages",
-    )
-
-
-def _included(message: ConversationMessage, policy: HistoryPolicy) -> bool:
-    switch = _SWITCHES.get(message.kind)
-    return switch is None or bool(getattr(policy.include, switch))
-
-
-def _full(messages: list[ConversationMessage], _policy: HistoryPolicy, _task: Task) -> list[ConversationMessage]:
-    return messages
-
-
-def _relevant(messages: list[ConversationMessage], _policy: HistoryPolicy, task: Task) -> list[ConversationMessage]:
-    """What is marked, about the task, or names it; the latest, where no message says what it is about."""
-    about = [one for one in messages if one.relevant or one.task_id == task.id or task.id in one.content]
-    said = any(one.relevant or one.task_id is not None for one in messages)
-    return about if about or said else messages[-_LATEST:]
-
-
-def _summary(messages: list[ConversationMessage], policy: HistoryPolicy, _task: Task) -> list[ConversationMessage]:
-    """One message in the place of all: the sender's own summary, else what can be told without understanding them."""
-    if not messages:
-        return []
-    if policy.summary:
-        return [ConversationMessage(content=policy.summary, role="summary")]
-    counted = Counter(one.kind for one in messages)
-    counts = ", ".join(f"{counted[kind]} {kind}" for kind in MESSAGE_KINDS if counted[kind])
-    plain = [one for one in messages if one.kind == "message"] or messages
-    text = f"{len(messages)} messages ({counts}). First: {_excerpt(plain[0])}"
-    if len(plain) > 1:
-        text += f" Last: {_excerpt(plain[-1])}"
-    return [ConversationMessage(content=text, role="summary")]
-
-
-def _excerpt(message: ConversationMessage) -> str:
-    text = " ".join(message.content.split())
-    return text if len(text) <= _EXCERPT else f"{text[: _EXCERPT - 1]}…"
-
-
-def _described(task: Task) -> str:
-    text = f"{task.title}\n\n{task.body}".strip()
-    return text if len(text) <= kernel_limits.NOTES else f"{text[: kernel_limits.NOTES - 1]}…"
-
-
-_SELECT: Final = {"full": _full, "summary": _summary, "relevant_only": _relevant}

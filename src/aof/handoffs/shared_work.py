@@ -14,9 +14,9 @@ from msgspec import UNSET, UnsetType
 
 from aof.errors import CommitUnknown, DiskFull, StorageFailed
 from aof.handoffs import context as handoffs_context
-from aof.handoffs import guards, initiation
+from aof.handoffs import context_commands, file_locks, preflight
 from aof.handoffs.context import ARTIFACT_STATUSES, ARTIFACT_TYPES, CONFLICT_RULES, Artifact, ContextVariables, Variable
-from aof.handoffs.guards import MODES
+from aof.handoffs.file_locks import MODES
 from aof.kernel import limits as kernel_limits
 from aof.kernel.declarations import (
     BY_KEY,
@@ -356,15 +356,15 @@ class SharedWorkService:
     ) -> Locked:
         """Lock files or folders of the project for a run: all of them, or none."""
         given: dict[str, Any] = {"paths": [path, *also], "mode": lock_type, "run": run, "actor": actor}
-        task = self._changed(guards.LockFiles, task_id, given)
-        return Locked(task_id=task.id, locks=tuple(guards.listed_lock(task, lock) for lock in task.locks))
+        task = self._changed(file_locks.LockFiles, task_id, given)
+        return Locked(task_id=task.id, locks=tuple(file_locks.listed_lock(task, lock) for lock in task.locks))
 
     def unlock(
         self, path: str | None = None, *, task_id: str, run: str | None = None, actor: str | None = None
     ) -> Unlocked:
         """Give back a lock of a run, or all that it has."""
         given: dict[str, Any] = {"paths": [path] if path is not None else [], "run": run, "actor": actor}
-        done = self._done(guards.UnlockFiles, task_id, given)
+        done = self._done(file_locks.UnlockFiles, task_id, given)
         released = [one for event in done.events for one in event.payload["paths"]]
         assert done.task is not None
         return Unlocked(task_id=done.task.id, released=tuple(released))
@@ -377,7 +377,7 @@ class SharedWorkService:
         only = self._environment.lookup.resolve(task_id) if task_id is not None else None
         tasks = [task for task in self._environment.store.locking() if only in (None, task.id)]
         found = tuple(
-            guards.listed_lock(task, lock, lost=lock.run_id in lost)
+            file_locks.listed_lock(task, lock, lost=lock.run_id in lost)
             for task in tasks
             for lost in (self._lost(task),)
             for lock in sorted(task.locks, key=lambda lock: lock.path)
@@ -411,7 +411,7 @@ class SharedWorkService:
     ) -> ContextShown:
         """Write variables that the agents of the workflow share, each within its scope."""
         given: dict[str, Any] = {"variables": variables or {}, "scope": scope, "base": base, "conflicts": conflicts}
-        done = self._done(guards.SetContext, task_id, given | {"run": run, "actor": actor})
+        done = self._done(context_commands.SetContext, task_id, given | {"run": run, "actor": actor})
         assert done.task is not None
         with _made():
             return self.context_show(done.task.id)
@@ -427,18 +427,18 @@ class SharedWorkService:
     ) -> DecisionRecorded:
         """Record a decision for all agents of the workflow. Above the agent's own risk it becomes an escalation."""
         given = {"description": description, "risk": risk, "run": run, "actor": actor}
-        done = self._done(initiation.RecordDecision, task_id, given)
+        done = self._done(context_commands.RecordDecision, task_id, given)
         with _made():
             return self._recorded(self._environment.lookup.get(task_id), done, description, risk)
 
     def _recorded(self, task: Task, done: Done, description: str, risk: str | None) -> DecisionRecorded:
         agent = str(done.decision.agent)
-        asked = initiation.escalation_of(self._environment.store.handoffs((task,)), description, agent, risk)
+        asked = context_commands.escalation_of(self._environment.store.handoffs((task,)), description, agent, risk)
         if asked is not None and asked.is_open:
             return DecisionRecorded(
                 state="escalated", description=description.strip(), task_id=task.id, handoff_id=asked.id
             )
-        made = initiation.decision_made(handoffs_context.context_of(self._top(task)), description, agent)
+        made = context_commands.decision_made(handoffs_context.context_of(self._top(task)), description, agent)
         assert made is not None
         return DecisionRecorded(state="recorded", **msgspec.structs.asdict(made))
 
@@ -455,10 +455,10 @@ class SharedWorkService:
     ) -> Artifact:
         """Record something that was made in the workflow, or its new status."""
         given = {"path": path, "type": type, "status": status, "description": description}
-        done = self._done(guards.RecordArtifact, task_id, given | {"run": run, "actor": actor})
+        done = self._done(context_commands.RecordArtifact, task_id, given | {"run": run, "actor": actor})
         assert done.task is not None
         with _made():
-            artifact = guards.artifact_of(self._top(done.task), path)
+            artifact = context_commands.artifact_of(self._top(done.task), path)
         assert artifact is not None
         return artifact
 
@@ -476,7 +476,7 @@ class SharedWorkService:
     ) -> Preflighted:
         """Ask whether an agent may begin a task, or whether its run may do something; the answer is recorded."""
         given: dict[str, Any] = {"point": point, "subject": subject, "amount": amount, "risk": risk, "agent": agent}
-        (event,) = self._done(guards.Preflight, task_id, given | {"run": run, "actor": actor}).events
+        (event,) = self._done(preflight.Preflight, task_id, given | {"run": run, "actor": actor}).events
         ruled = {name: event.payload[name] for name in ("outcome", "point", "stage", "reason", "agent")}
         warnings = event.payload.get("warnings", [])
         return msgspec.convert(ruled | {"taskId": event.task_id, "warnings": warnings}, prepare_type(Preflighted))

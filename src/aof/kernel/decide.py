@@ -16,8 +16,7 @@ from aof.errors import AofError, Call, KeyConflict, OwnWork, RevisionConflict
 from aof.kernel import commands, limits, update
 from aof.kernel.commands import Decision, Records, Verdict
 from aof.kernel.model import Draft
-from aof.org import budgets, rights
-from aof.org import guard as org_guard
+from aof.org import authorization, budgets, gates, rights
 from aof.runs import authentication, leases
 from aof.runs import results as runs_results
 from aof.runs.authentication import contradicted
@@ -25,7 +24,7 @@ from aof.support.hashing import hexdigest
 from aof.tasks import graph, lifecycle, manual_edits
 from aof.tasks import rules as tasks_rules
 from aof.tasks.model import Task
-from aof.workflows import control, outcomes
+from aof.workflows import control, outcomes, questions
 
 _CALLER: Final = ("actor", "run", "proven", "proof", "outside", "session", "vouched", "limited", "secret_digest", "key")
 _CIRCUMSTANCES: Final = ("expect_rev", "undoes", "bulk", "allow_open_children", "withdraw_questions", "keep")
@@ -150,7 +149,7 @@ def _told(records: Records, verdict: Verdict) -> Verdict:
 def _held(records: Records, command: commands.OnTask, now: int) -> Verdict:
     """The decision as far as the gates of the session charter let it pass."""
     verdict = _decided(records, command, now)
-    return org_guard.held_by_gates(records, command, verdict) if records.policy.gates else verdict
+    return gates.held_by_gates(records, command, verdict) if records.policy.gates else verdict
 
 
 def _decided(records: Records, command: commands.OnTask, now: int) -> Verdict:
@@ -182,7 +181,7 @@ def _not_for_caller(records: Records, command: commands.OnTask) -> AofError | No
     if not asked or not (command.outside or isinstance(command, commands.Edit)):
         return None
 
-    return org_guard.caller_refused(records, command)
+    return authorization.caller_refused(records, command)
 
 
 def _unheard(records: Records, command: commands.OnTask) -> AofError | None:
@@ -211,17 +210,17 @@ def _own_work(records: Records, command: commands.OnTask) -> OwnWork | None:
 def _forbidden(records: Records, command: commands.OnTask) -> AofError | None:
     """Why the settings or the org chart do not allow the command; without either nothing is asked or loaded."""
     chart = records.policy.org
-    if records.policy.review_required and (waived := org_guard.waived_review(records, command)):
+    if records.policy.review_required and (waived := authorization.waived_review(records, command)):
         return waived
     parent = _parent_named(command)
-    if parent is not None and (foreign := org_guard.foreign_parent(records, command, parent)):
+    if parent is not None and (foreign := authorization.foreign_parent(records, command, parent)):
         return foreign
     if isinstance(command, _MAY_TAKE) and (reserved := _reserved(records, command)):
         return reserved
     if chart is None:
         return None
 
-    return org_guard.forbidden(records, chart, command)
+    return authorization.forbidden(records, chart, command)
 
 
 def _reserved(records: Records, command: commands.OnTask) -> AofError | None:
@@ -245,8 +244,7 @@ def _over_budget(records: Records, command: commands.OnTask, verdict: Verdict, n
     """
     if records.policy.org is None or not isinstance(command, commands.Complete):
         return None
-
-    return budgets.judged(records, command, verdict, now)
+    return budgets.judged(records, command, verdict, now, outcome=command.outcome, deliverables=command.deliverables)
 
 
 def _before_children(records: Records, command: commands.OnTask, verdict: Verdict) -> AofError | None:
@@ -300,11 +298,11 @@ def _report(records: Records, command: commands.ReportProgress, now: int) -> Ver
 
 
 def _ask(records: Records, command: commands.Ask, now: int) -> Verdict:
-    return control.ask(records, command, now)
+    return questions.ask(records, command, now)
 
 
 def _answer(records: Records, command: commands.AnswerQuestion, now: int) -> Verdict:
-    return control.answer(records, command, now)
+    return questions.answer(records, command, now)
 
 
 def _exited(records: Records, command: commands.Exited, now: int) -> Verdict:
@@ -333,7 +331,7 @@ def _deliver(records: Records, command: commands.RecordDelivery, now: int) -> Ve
 
 def _import_edit(records: Records, command: commands.ImportEdit, now: int) -> Verdict:
     verdict = manual_edits.import_edit(records, command, now)
-    return verdict if isinstance(verdict, AofError) else org_guard.waiting_edit(records, command) or verdict
+    return verdict if isinstance(verdict, AofError) else authorization.waiting_edit(records, command) or verdict
 
 
 _DECIDERS: dict[type[commands.OnTask], Callable[[Records, Any, int], Verdict]] = {

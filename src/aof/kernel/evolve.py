@@ -21,7 +21,7 @@ from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 from aof.tasks import body as tasks_body
 from aof.tasks.model import Blocked, Cancel, Failure, Key, LateResult, Link, Task
-from aof.workflows import rules as workflows_rules
+from aof.workflows import evolve as workflows_evolve
 
 _NAMES: Final = ("criterion", "id", "text")
 _WORDS: Final = {True: "met", False: "unmet"}
@@ -125,7 +125,7 @@ def _requested(task: Task, event: Event) -> tuple[Key, ...]:
 
 def _changes(task: Task, event: Event) -> dict[str, Any]:
     if "hop" in event.payload or event.type.startswith("task.workflow."):
-        return workflows_rules.task_changes(task, event.type, event.payload, event.run_id, event.timestamp)
+        return workflows_evolve.task_changes(task, event.type, event.payload, event.run_id, event.timestamp)
     if event.type.startswith("context."):
         return handoffs_context.context_changes(task, event)
     handler = _HANDLERS.get(event.type)
@@ -177,7 +177,7 @@ def _transitioned(task: Task, event: Event) -> dict[str, Any]:
     if "error" in payload:
         changes["last_error"] = msgspec.convert(payload["error"], prepare_type(Failure))
     if task.gated and task.status in ("blocked", "backlog"):
-        changes["workflow"] = workflows_rules.resumed(task.workflow, event.timestamp)
+        changes["workflow"] = workflows_evolve.resumed(task.workflow, event.timestamp)
     if target not in ("backlog", "blocked") and WAITS_FOR_DEPENDENCIES in task.metadata:  # a block leads back there
         changes["metadata"] = {key: value for key, value in task.metadata.items() if key != WAITS_FOR_DEPENDENCIES}
     judged = task.status == "review" and target in ("done", "ready", "in-progress")
@@ -342,7 +342,7 @@ def _merged(task: Task, event: Event) -> dict[str, Any]:
     if payload.get("contested") and task.lease is not None:
         changes["lease"] = _replace(task.lease, contested=True)
     if "epochs" in payload or "contestedHops" in payload:
-        changes["workflow"] = workflows_rules.merged_workflow(
+        changes["workflow"] = workflows_evolve.merged_workflow(
             task.workflow, payload.get("epochs", {}), payload.get("contestedHops", ())
         )
     return changes

@@ -158,7 +158,7 @@ def _completing(command: commands.Complete, known: Known) -> Needs:
     if task is not None and task.status != "in-progress" and task.retry.attempts and not task.gated:
         base = msgspec.structs.replace(base, results=frozenset({task.id}))  # whether the report is a repeated one
     if known.records.policy.org is not None and command.deliverables:
-        base = msgspec.structs.replace(base, sizes=budgets.sizes(known.records, task, command))
+        base = msgspec.structs.replace(base, sizes=budgets.sizes(known.records, task, command, command.deliverables))
     if task is None or not task.gated:
         return base
     more = _ending(command, known)

@@ -1,7 +1,4 @@
-"""How an agent written in Python prints a message: for agents that AOF starts and that report on standard output.
-
-Must not know what a message says, nor whether anybody reads it.
-"""
+"""How an agent written in Python prints a message, where AOF starts it and reads its standard output."""
 
 from __future__ import annotations
 

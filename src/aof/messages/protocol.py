@@ -1,4 +1,4 @@
-"""AOF/1 on the wire: its five messages as models, recognising one, and the check that names the wrong field."""
+"""AOF/1 on the wire: its five messages, how one is recognised in text or JSON, and the check of its fields."""
 
 from __future__ import annotations
 
@@ -10,14 +10,27 @@ from typing import Any, Final, Literal
 import msgspec
 
 from aof.errors import AofError, InvalidEnvelope, InvalidJson, PayloadTooLarge, TaskIdMismatch
-from aof.kernel import findings
-from aof.kernel import limits as kernel_limits
+from aof.kernel import findings, limits
 from aof.kernel.model import Status, is_task_id, millis
 from aof.runs.model import Outcome
 from aof.runs.results import miscounted
 from aof.support import nesting
 from aof.support.typed import prepare_type
 from aof.tasks.fields import escaping_reference
+
+PROTOCOL: Final = "aof"
+PREFIX: Final = "AOF/1 "
+BYTE_ORDER_MARK: Final = "\ufeff"  # some editors write it before the text; it means nothing
+NONCE: Final = "nonce"  # the field of an envelope that proves which process printed it; never stored
+LARGEST: Final = 10_000_000  # bytes of a whole envelope
+_WIDEST: Final = 4  # bytes of a character
+_VERSION: Final = 1
+_TYPE: Final = 128  # characters
+_HINT: Final = 'send one JSON object: {"protocol":"aof","version":1,"type":…,"taskId":…,…}'
+_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError, ValueError, TypeError, OverflowError)
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?\Z", re.ASCII
+)
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -39,7 +52,7 @@ class Envelope(Wire, frozen=True, kw_only=True):
 
 
 class Payload(Wire, frozen=True, kw_only=True):
-    """What differs by type."""
+    """The part of a message that differs by type."""
 
 
 class Tests(Payload, frozen=True, kw_only=True):
@@ -110,16 +123,6 @@ PAYLOADS: Final[dict[str, type[Payload]]] = {
 }
 
 
-PROTOCOL: Final = "aof"
-PREFIX: Final = "AOF/1 "
-MARK: Final = "\ufeff"  # a byte order mark, which some editors write before the text and which means nothing
-NONCE: Final = "nonce"  # the field of an envelope that proves which process printed it; never stored
-LARGEST: Final = 10_000_000  # bytes of a whole envelope
-
-_HINT: Final = 'send one JSON object: {"protocol":"aof","version":1,"type":…,"taskId":…,…}'
-_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError, ValueError, TypeError, OverflowError)
-
-
 class Incoming(msgspec.Struct, frozen=True):
     """Something that arrived: a parsed object, a text, or both, of which the object counts."""
 
@@ -134,7 +137,7 @@ class Detected(msgspec.Struct, frozen=True):
     problem: AofError | None = None
 
 
-class _Glance(msgspec.Struct):
+class _OwnFields(msgspec.Struct):
     """As much of a message as is needed to say whose it is, without building all of it."""
 
     protocol: object = None
@@ -144,7 +147,7 @@ class _Glance(msgspec.Struct):
 
 
 def incoming(given: object) -> Incoming:
-    """What a caller handed over, as something that arrived: a message, its text, or an event that holds one."""
+    """A message, its text, or an event that holds one, as the caller gave it."""
     if isinstance(given, Incoming):
         return given
     if isinstance(given, dict):
@@ -157,35 +160,28 @@ def incoming(given: object) -> Incoming:
 def detect(arrived: Incoming) -> Detected | None:
     """The message in what arrived; None where there is none. Never raises."""
     if isinstance(arrived.payload, dict) and arrived.payload.get("protocol") == PROTOCOL:
-        return _parsed(arrived.payload)
+        return _in_object(arrived.payload)
     text = arrived.content
     if isinstance(text, bytes | bytearray | memoryview):
-        text = _decoded(bytes(text))
+        text = bytes(text).decode("utf-8", "surrogateescape")  # it keeps its beginning, which may claim to be ours
     if not isinstance(text, str):
         return None
-    text = text.removeprefix(MARK)
-    if text.startswith(PREFIX):
-        return _prefixed(text[len(PREFIX) :])
-    return _bare(text)
+    text = text.removeprefix(BYTE_ORDER_MARK)
+    return _after_prefix(text[len(PREFIX) :]) if text.startswith(PREFIX) else _in_plain_json(text)
 
 
-def _decoded(data: bytes) -> str:
-    """Text in UTF-8; what is none keeps its beginning, by which it may claim to be ours."""
-    return data.decode("utf-8", "surrogateescape")
-
-
-def _parsed(given: dict[Any, Any]) -> Detected:
-    """Over JSON, so that nothing but plain data goes any further."""
+def _in_object(given: dict[Any, Any]) -> Detected:
+    """The message is encoded and decoded again, so that nothing but plain data goes any further."""
     try:
         data = msgspec.json.encode(given)
         if len(data) > LARGEST:
-            return Detected(_glanced(data), _too_large(len(data)))
+            return Detected(_own_fields(data), _too_large(len(data)))
         return Detected(nesting.decode_json(data, dict[str, Any]))
     except _UNREADABLE as error:
         return Detected(problem=InvalidEnvelope(f"the message is not plain JSON: {nesting.reason(error)}", _HINT))
 
 
-def _prefixed(text: str) -> Detected:
+def _after_prefix(text: str) -> Detected:
     try:
         data = text.encode()
         if len(data) > LARGEST:
@@ -198,19 +194,14 @@ def _prefixed(text: str) -> Detected:
     return Detected(value)
 
 
-def is_meant(text: str) -> bool:
-    """Whether JSON that cannot be read was meant as a message: it looks like JSON and names the protocol."""
-    return text.lstrip().startswith(("{", "[")) and '"protocol"' in text and f'"{PROTOCOL}"' in text
-
-
-def _bare(text: str) -> Detected | None:
+def _in_plain_json(text: str) -> Detected | None:
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
         data = text.encode()
         if len(data) > LARGEST:
-            glance = _glanced(data)
-            return Detected(glance, _too_large(len(data))) if glance.get("protocol") == PROTOCOL else None
+            fields = _own_fields(data)
+            return Detected(fields, _too_large(len(data))) if fields.get("protocol") == PROTOCOL else None
         value = nesting.decode_json(data, object)
     except _UNREADABLE as error:
         problem = InvalidJson(f"the message is not JSON: {error}", _HINT)
@@ -218,9 +209,14 @@ def _bare(text: str) -> Detected | None:
     return Detected(value) if isinstance(value, dict) and value.get("protocol") == PROTOCOL else None
 
 
-def _glanced(data: bytes) -> dict[str, Any]:
-    found = nesting.decode_json(data, _Glance)
-    return {name: getattr(found, name) for name in _Glance.__struct_fields__}
+def is_meant(text: str) -> bool:
+    """Whether JSON that cannot be read was meant as a message: it looks like JSON and names the protocol."""
+    return text.lstrip().startswith(("{", "[")) and '"protocol"' in text and f'"{PROTOCOL}"' in text
+
+
+def _own_fields(data: bytes) -> dict[str, Any]:
+    found = nesting.decode_json(data, _OwnFields)
+    return {name: getattr(found, name) for name in _OwnFields.__struct_fields__}
 
 
 def _too_large(size: int) -> PayloadTooLarge:
@@ -230,23 +226,20 @@ def _too_large(size: int) -> PayloadTooLarge:
     )
 
 
-_WIDEST = 4  # bytes of a character
-
-
 def messages_in(text: str) -> list[object]:
     """What the text holds, in order: parsed objects where it is JSON, else its lines that are not blank.
 
     Lines that together are a message, or broken JSON that was meant as one, stay together.
     """
-    text = text.removeprefix(MARK)
-    found = _whole(text)
+    text = text.removeprefix(BYTE_ORDER_MARK)
+    found = _one_document(text)
     if found is None:
-        found = _sequence(text)
+        found = _objects_in_a_row(text)
     return found if found is not None else [part for block in _blocks(text) for part in _parts(block)]
 
 
 def _blocks(text: str) -> list[list[str]]:
-    """The lines, parted before each that begins a document or a message."""
+    """The lines, split before each that begins a document or a message."""
     blocks: list[list[str]] = [[]]
     for line in _lines(text):
         if line.startswith(("{", "[", PREFIX)):
@@ -256,7 +249,7 @@ def _blocks(text: str) -> list[list[str]]:
 
 
 def _lines(text: str) -> list[str]:
-    """Parted at line breaks only: what Unicode has besides them may stand inside a JSON string."""
+    """Split at line breaks only: the other separators of Unicode may stand inside a JSON string."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -272,7 +265,8 @@ def _parts(block: list[str]) -> list[str]:
     return [whole[:end], *(line for line in _lines(whole[end:]) if line.strip())]
 
 
-def _whole(text: str) -> list[object] | None:
+def _one_document(text: str) -> list[object] | None:
+    """The messages of a text that is JSON as a whole, or one message behind its prefix."""
     prefixed = text.startswith(PREFIX)
     try:
         value = nesting.decode_json(text[len(PREFIX) :] if prefixed else text, object)
@@ -280,10 +274,10 @@ def _whole(text: str) -> list[object] | None:
         return None
     if prefixed:
         return [text]
-    return list(value) if isinstance(value, list) else [_sized(value, text.strip())]
+    return list(value) if isinstance(value, list) else [_kept_as_text_if_too_large(value, text.strip())]
 
 
-def _sequence(text: str) -> list[object] | None:
+def _objects_in_a_row(text: str) -> list[object] | None:
     """Objects one after another, however they are laid out; None where it is anything else."""
     decoder = json.JSONDecoder()
     found: list[object] = []
@@ -299,22 +293,15 @@ def _sequence(text: str) -> list[object] | None:
             value, after = decoder.raw_decode(text, place)
         except (ValueError, RecursionError):
             return None
-        found.append(_sized(value, text[place:after]))
+        found.append(_kept_as_text_if_too_large(value, text[place:after]))
         place = after
 
 
-def _sized(value: object, text: str) -> object:
-    """What is larger than any message may be stays the text that it came as: that is the size that counts."""
+def _kept_as_text_if_too_large(value: object, text: str) -> object:
+    """Of a message that is larger than any may be, the size of the text that it came as counts."""
     if not isinstance(value, dict) or "protocol" not in value or _WIDEST * len(text) <= LARGEST:
         return value
     return text if len(text.encode("utf-8", "surrogateescape")) > LARGEST else value
-
-
-_MOMENT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?\Z", re.ASCII
-)
-_VERSION: Final = 1
-_TYPE: Final = 128
 
 
 class Valid(msgspec.Struct, frozen=True):
@@ -343,12 +330,15 @@ def validate(fields: dict[str, Any]) -> Valid | Unknown | AofError:
         payload = msgspec.convert(envelope.payload, prepare_type(model))
     except msgspec.ValidationError as error:
         return _malformed(error, envelope.payload, model, "payload")
-    named = getattr(payload, "task_id", envelope.task_id)
-    other = _mismatch(envelope, named) if named != envelope.task_id else None
-    problem: AofError | None = _bad_id("payload.taskId", named) or other or _CHECKS[model](payload)
+    problem = _other_task(envelope, payload) or _CHECKS[model](payload)
     if problem is not None:
-        return problem if isinstance(problem, PayloadTooLarge | TaskIdMismatch) else _as_envelope(problem)
-    return _settled(envelope, payload)
+        kept = isinstance(problem, PayloadTooLarge | TaskIdMismatch)
+        return problem if kept else InvalidEnvelope(problem.message, problem.hint)
+    if not isinstance(payload, RequestPayload):
+        return Valid(envelope, payload)
+    criteria, wrong = _criteria(payload)  # those of a wrong form are corrected, with a warning
+    odd = ({"field": "payload.acceptanceCriteria", "detail": wrong},) if wrong else ()
+    return Valid(envelope, msgspec.structs.replace(payload, acceptance_criteria=criteria), odd)
 
 
 def _envelope(fields: dict[str, Any]) -> Envelope | AofError:
@@ -367,23 +357,19 @@ def _envelope(fields: dict[str, Any]) -> Envelope | AofError:
         return _malformed(error, fields, Envelope)
     problem = (
         _bad_id("taskId", envelope.task_id)
-        or kernel_limits.name("fromAgent", envelope.from_agent)
-        or kernel_limits.name("toAgent", envelope.to_agent)
-        or kernel_limits.line("type", envelope.type, _TYPE, required=True)
-        or kernel_limits.line("runId", envelope.run_id, _TYPE)
+        or limits.name("fromAgent", envelope.from_agent)
+        or limits.name("toAgent", envelope.to_agent)
+        or limits.line("type", envelope.type, _TYPE, required=True)
+        or limits.line("runId", envelope.run_id, _TYPE)
         or _bad_moment("sentAt", envelope.sent_at)
     )
-    return _as_envelope(problem) if problem is not None else envelope
+    return InvalidEnvelope(problem.message, problem.hint) if problem is not None else envelope
 
 
 def _malformed(error: msgspec.ValidationError, given: object, kind: type[Any], below: str = "") -> InvalidEnvelope:
     """What is wrong, with the field's whole name."""
     wrong = findings.complaint(str(error), given, kind, name=below, noun="field")
     return InvalidEnvelope(wrong.sentence, wrong.choices or "see the fields of a message in the protocol's reference")
-
-
-def _as_envelope(problem: AofError) -> InvalidEnvelope:
-    return InvalidEnvelope(problem.message, problem.hint)
 
 
 def _bad_id(field: str, value: str) -> InvalidEnvelope | None:
@@ -402,7 +388,10 @@ def _bad_moment(field: str, value: str) -> InvalidEnvelope | None:
     return InvalidEnvelope(f"'{field}' is not a date and time: {value[:80]!r}", "write it as 2026-02-09T21:00:00.000Z")
 
 
-def _mismatch(envelope: Envelope, named: str) -> TaskIdMismatch:
+def _other_task(envelope: Envelope, payload: Payload) -> AofError | None:
+    named = getattr(payload, "task_id", envelope.task_id)
+    if (problem := _bad_id("payload.taskId", named)) or named == envelope.task_id:
+        return problem
     return TaskIdMismatch(
         f"the envelope is about {envelope.task_id} and its payload about {named}",
         "name the same task in 'taskId' and 'payload.taskId'",
@@ -410,24 +399,21 @@ def _mismatch(envelope: Envelope, named: str) -> TaskIdMismatch:
 
 
 def _completion(payload: CompletionPayload) -> AofError | None:
-    return (
-        kernel_limits.line("payload.summaryRef", payload.summary_ref, kernel_limits.ITEM, required=True)
-        or _list("deliverables", payload.deliverables, single_line=True)
-        or _list("blockers", payload.blockers, kernel_limits.BLOCKERS)
-        or kernel_limits.text("payload.notes", payload.notes, kernel_limits.NOTES)
-        or _unnamed_blocker(payload)
-        or miscounted("payload.tests", msgspec.structs.asdict(payload.tests) if payload.tests is not None else None)
-        or escaping_reference(
-            ("payload.summaryRef", payload.summary_ref),
-            *(("payload.deliverables", ref) for ref in payload.deliverables),
-        )
+    problem = (
+        limits.line("payload.summaryRef", payload.summary_ref, limits.ITEM, required=True)
+        or limits.items("payload.deliverables", payload.deliverables, limits.ITEMS, single_line=True)
+        or limits.items("payload.blockers", payload.blockers, limits.BLOCKERS)
+        or limits.text("payload.notes", payload.notes, limits.NOTES)
     )
-
-
-def _unnamed_blocker(payload: CompletionPayload) -> AofError | None:
-    if payload.outcome != "blocked" or payload.blockers:
-        return None
-    return InvalidEnvelope("'payload.blockers' is empty, and the outcome is 'blocked'", "say what is in the way")
+    if problem is None and payload.outcome == "blocked" and not payload.blockers:
+        return InvalidEnvelope("'payload.blockers' is empty, and the outcome is 'blocked'", "say what is in the way")
+    tests = msgspec.structs.asdict(payload.tests) if payload.tests is not None else None
+    deliverables = (("payload.deliverables", ref) for ref in payload.deliverables)
+    return (
+        problem
+        or miscounted("payload.tests", tests)
+        or escaping_reference(("payload.summaryRef", payload.summary_ref), *deliverables)
+    )
 
 
 def _status(payload: StatusPayload) -> AofError | None:
@@ -436,10 +422,10 @@ def _status(payload: StatusPayload) -> AofError | None:
             "'payload' says nothing", "give at least one of 'status', 'progress', 'blockers' and 'notes'"
         )
     return (
-        kernel_limits.name("payload.agentId", payload.agent_id)
-        or kernel_limits.text("payload.progress", payload.progress, kernel_limits.PROGRESS)
-        or kernel_limits.text("payload.notes", payload.notes, kernel_limits.NOTES)
-        or _list("blockers", payload.blockers or (), kernel_limits.BLOCKERS)
+        limits.name("payload.agentId", payload.agent_id)
+        or limits.text("payload.progress", payload.progress, limits.PROGRESS)
+        or limits.text("payload.notes", payload.notes, limits.NOTES)
+        or limits.items("payload.blockers", payload.blockers or (), limits.BLOCKERS)
     )
 
 
@@ -448,12 +434,12 @@ def _request(payload: RequestPayload) -> AofError | None:
     return (
         _bad_id("payload.parentTaskId", payload.parent_task_id)
         or (InvalidEnvelope("'payload.parentTaskId' is the task itself", "name the task above it") if same else None)
-        or kernel_limits.name("payload.fromAgent", payload.from_agent)
-        or kernel_limits.name("payload.toAgent", payload.to_agent)
-        or _list("acceptanceCriteria", _criteria(payload)[0])
-        or _list("expectedOutputs", payload.expected_outputs)
-        or _list("contextRefs", payload.context_refs)
-        or _list("constraints", payload.constraints)
+        or limits.name("payload.fromAgent", payload.from_agent)
+        or limits.name("payload.toAgent", payload.to_agent)
+        or limits.items("payload.acceptanceCriteria", _criteria(payload)[0], limits.ITEMS)
+        or limits.items("payload.expectedOutputs", payload.expected_outputs, limits.ITEMS)
+        or limits.items("payload.contextRefs", payload.context_refs, limits.ITEMS)
+        or limits.items("payload.constraints", payload.constraints, limits.ITEMS)
         or (_bad_moment("payload.dueBy", payload.due_by) if payload.due_by is not None else None)
     )
 
@@ -479,22 +465,7 @@ def _accepted(payload: AcceptedPayload) -> AofError | None:
 def _rejected(payload: RejectedPayload) -> AofError | None:
     if payload.accepted:
         return InvalidEnvelope("'payload.accepted' must be false", "send handoff.accepted instead")
-    return kernel_limits.text("payload.reason", payload.reason, kernel_limits.REASON, required=True)
-
-
-def _list(
-    name: str, values: tuple[str, ...], most: int = kernel_limits.ITEMS, *, single_line: bool = False
-) -> AofError | None:
-    return kernel_limits.items(f"payload.{name}", values, most, single_line=single_line)
-
-
-def _settled(envelope: Envelope, payload: Payload) -> Valid:
-    """The message as it counts: criteria of a wrong form are corrected, with a warning."""
-    if not isinstance(payload, RequestPayload):
-        return Valid(envelope, payload)
-    criteria, wrong = _criteria(payload)
-    odd = ({"field": "payload.acceptanceCriteria", "detail": wrong},) if wrong else ()
-    return Valid(envelope, msgspec.structs.replace(payload, acceptance_criteria=criteria), odd)
+    return limits.text("payload.reason", payload.reason, limits.REASON, required=True)
 
 
 _CHECKS: Final[dict[type[Payload], Callable[[Any], AofError | None]]] = {

@@ -1,7 +1,4 @@
-"""What messages do: status updates, completion reports, the end of a session.
-
-Each is recorded, also when it is refused.
-"""
+"""What messages do: status updates, completion reports, the end of a session. A refused one is recorded too."""
 
 from __future__ import annotations
 
@@ -41,6 +38,9 @@ from aof.workflows import outcomes
 from aof.workflows.hops import Walk, wrong_role
 from aof.workflows.model import HopState, has_open_hop, workflow_of
 
+HANDOFF_REF: Final = "outputs/handoff.md"
+_NOT_THE_SENDERS: Final = ("taskId", "runId", "completedAt", "hop")  # the fields of a result that AOF fills in
+
 
 class Message(OwnRule, frozen=True, kw_only=True):
     """A message about a task. `actor` sent it, `caller` delivered it."""
@@ -54,7 +54,7 @@ class Message(OwnRule, frozen=True, kw_only=True):
         """What the message causes, or why it is refused."""
         raise NotImplementedError
 
-    def beside(self, refusal: AofError) -> tuple[Draft, ...]:  # noqa: ARG002 - for those that say more
+    def beside(self, refusal: AofError) -> tuple[Draft, ...]:
         """What else is recorded when the message is refused."""
         return ()
 
@@ -62,25 +62,18 @@ class Message(OwnRule, frozen=True, kw_only=True):
         """What was received and what it causes are one commit; so are a refusal and its reason."""
         verdict = self.judge(records, now, decide)
         if isinstance(verdict, AofError):
-            return Decision(drafts=(self._rejected(verdict), *self.beside(verdict)), refusal=verdict)
-        return msgspec.structs.replace(verdict, drafts=(self._received(verdict), *verdict.drafts))
-
-    def _received(self, verdict: Decision) -> Draft:
-        payload: dict[str, Any] = {"type": self.type, "toAgent": self.to_agent, "sentAt": self.sent_at}
-        if self.caller != self.actor:
-            payload["calledBy"] = self.caller
+            payload: dict[str, Any] = {"reason": verdict.code, "type": self.type, "detail": verdict.message}
+            rejected = self._record("protocol.message.rejected", payload)
+            return Decision(drafts=(rejected, *self.beside(verdict)), refusal=verdict)
+        payload = {"type": self.type, "toAgent": self.to_agent, "sentAt": self.sent_at}
         if verdict.instead is not None:
             payload["notApplied"] = {"reason": verdict.instead.code, "detail": verdict.instead.message}
-        return self._remark("protocol.message.received", payload)
+        received = self._record("protocol.message.received", payload)
+        return msgspec.structs.replace(verdict, drafts=(received, *verdict.drafts))
 
-    def _rejected(self, refusal: AofError) -> Draft:
-        payload: dict[str, Any] = {"reason": refusal.code, "type": self.type, "detail": refusal.message}
-        if self.caller != self.actor:
-            payload["calledBy"] = self.caller
-        return self._remark("protocol.message.rejected", payload)
-
-    def _remark(self, kind: str, payload: dict[str, Any]) -> Draft:
-        return Draft(type=kind, task_id=self.task_id, run_id=self.run, payload=payload)
+    def _record(self, kind: str, payload: dict[str, Any]) -> Draft:
+        called = {"calledBy": self.caller} if self.caller != self.actor else {}
+        return Draft(type=kind, task_id=self.task_id, run_id=self.run, payload=payload | called)
 
 
 def is_held(task: Task) -> bool:
@@ -135,7 +128,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
         return msgspec.structs.replace(base, write=write, read=read, dependents=ending.dependents)
 
     def judge(self, records: Records, now: int, decide: Decide) -> Verdict:
-        """Move, if that is asked for and possible; else note what was said."""
+        """Move the task, if that is asked for and possible; else note the text."""
         task = records.look(self.task_id)
         if task is None:
             return graph.missing(self.task_id)
@@ -180,27 +173,28 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
         walk.by = str(hop.agent)
         reason = self._reason() or f"blocked by {hop.agent}"
         walk.end_run(hop, status="cancelled", code="blocked", message=reason)
-        walk.step(hop.id, "blocked", "blocked", hop.run_id, agent=hop.agent, **(self._said() | {"reason": reason}))
+        walk.step(hop.id, "blocked", "blocked", hop.run_id, agent=hop.agent, **(self._texts() | {"reason": reason}))
         return walk.finish(reason, agent=hop.agent)
 
     def _moved(self, records: Records, task: Task, now: int, decide: Decide) -> Verdict:
         reason = self._reason()
         if (task.status, self.status) == ("in-progress", "review") and task.lease is not None:
-            drafts = submit(task, (task.lease.agent, task.lease.run_id), now, reason, self._said())
+            drafts = submit(task, (task.lease.agent, task.lease.run_id), now, reason, self._texts())
             return Decision(drafts=drafts)
         verdict = decide(records, self._update(reason), now)
         if isinstance(verdict, Decision):
             for draft in verdict.drafts:
                 if draft.type == "task.transitioned" and draft.task_id == task.id:
-                    draft.payload.update(self._said() | ({"reason": reason} if reason else {}))
+                    draft.payload.update(self._texts() | ({"reason": reason} if reason else {}))
         return verdict
 
     def _noted(self, records: Records, task: Task, now: int, decide: Decide) -> Verdict:
-        said = " | ".join(f"{label}: {text}" for label, text in self._parts() if text and text.strip())
+        labelled = (("Progress", self.progress), ("Notes", self.notes), ("Blockers", "; ".join(self.blockers)))
+        line = " | ".join(f"{label}: {text}" for label, text in labelled if text and text.strip())
         if not is_held(task):
-            note = Draft(type="task.noted", task_id=task.id, payload={"workLog": said})
-            return Decision(drafts=(note,) if said else ())
-        if not said:
+            note = Draft(type="task.noted", task_id=task.id, payload={"workLog": line})
+            return Decision(drafts=(note,) if line else ())
+        if not line:
             return decide(records, self._update(), now) if self.status == task.status else Decision()
         report = ReportProgress(
             actor=self.actor,
@@ -215,22 +209,14 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
         verdict = decide(records, report, now)
         if isinstance(verdict, Decision):
             for draft in verdict.drafts:
-                draft.payload["workLog"] = said  # the line of the protocol, which names no author
+                draft.payload["workLog"] = line  # the line of the protocol, which names no author
         return verdict
 
     def _update(self, reason: str | None = None) -> Update:
         return Update(
-            actor=self.actor,
-            run=self.run,
-            proven=self.proven,
-            proof=self.proof,
-            outside=self.outside,
-            session=self.session,
-            vouched=self.vouched,
-            limited=self.limited,
+            **self.passed_on(),
             secret_digest=self.secret_digest,
             keep=self.keep,
-            task_id=self.task_id,
             status=self.status,
             reason=reason,
         )
@@ -240,16 +226,10 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
         text = "; ".join(self.blockers) or self.notes or self.progress
         return text if text is None or len(text) <= REASON else f"{text[: REASON - 1]}…"
 
-    def _said(self) -> dict[str, Any]:
-        """All that the message says beside a status, for events."""
-        said = {"progress": self.progress, "notes": self.notes, "blockers": list(self.blockers)}
-        return {name: value for name, value in said.items() if value}
-
-    def _parts(self) -> tuple[tuple[str, str | None], ...]:
-        return (("Progress", self.progress), ("Notes", self.notes), ("Blockers", "; ".join(self.blockers)))
-
-
-HANDOFF_REF: Final = "outputs/handoff.md"
+    def _texts(self) -> dict[str, Any]:
+        """What the message has beside a status, for events."""
+        texts = {"progress": self.progress, "notes": self.notes, "blockers": list(self.blockers)}
+        return {name: value for name, value in texts.items() if value}
 
 
 class CompletionReport(Message, frozen=True, kw_only=True):
@@ -262,11 +242,11 @@ class CompletionReport(Message, frozen=True, kw_only=True):
     blockers: tuple[str, ...] = ()
     notes: str | None = None
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The task, and what its run, or those of its hops, have reported before."""
         own = frozenset({self.task_id})
         task = known.tasks.get(self.task_id)
-        sizes = budgets.sizes(known, task, self)
+        sizes = budgets.sizes(known, task, self, self.deliverables)
         if task is None or not task.gated:
             return Needs(write=own, results=own, sizes=sizes)
         hops = (hop["id"] for hop in task.workflow["hops"] if "runId" in hop)
@@ -281,7 +261,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
             return verdict
         return runs_results.kept_refusal(records.policy, task, self, self.actor, self._result_of(self.actor), verdict)
 
-    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
+    def judge(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Put the result on record, once."""
         task = records.look(self.task_id)
         if task is None:
@@ -289,7 +269,8 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         if task.status == "done":
             return self._after_the_end(records, task)
         verdict = self._of_hop(records, task) if task.gated else self._of_task(records, task)
-        return budgets.judged(records, self, verdict, now) or verdict
+        over = budgets.judged(records, self, verdict, now, outcome=self.outcome, deliverables=self.deliverables)
+        return over or verdict
 
     def _of_hop(self, records: Records, task: Task) -> Verdict:
         """A report goes on record and the hop moves when the session ends, as with every task."""
@@ -300,7 +281,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         refusal = wrong_role(records, task, hop, agent) or self._without_blockers(task, hop)
         if refusal is not None:
             return refusal
-        if self._repeats_result(records.results[run_place(task.id, hop.id)], hop):
+        if self._repeats(records.results[run_place(task.id, hop.id)], hop.run_id, agent):
             return Decision()
         payload = {"hop": hop.id, "outcome": self.outcome, "result": self._result_of(agent)}
         drafts = (Draft(type="task.completed", task_id=task.id, run_id=hop.run_id, payload=payload),)
@@ -325,13 +306,8 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         own = (hop for hop in workflow_of(task).hops if hop.agent == self.actor and hop.run_id is not None)
         return any(
             self.run in (None, hop.run_id)
-            and self._repeats_result(records.results.get(run_place(task.id, hop.id)), hop)
+            and self._repeats(records.results.get(run_place(task.id, hop.id)), hop.run_id, str(hop.agent))
             for hop in own
-        )
-
-    def _repeats_result(self, earlier: RunResult | AofError | None, hop: HopState) -> bool:
-        return (
-            isinstance(earlier, RunResult) and earlier.run_id == hop.run_id and self._repeats(earlier, str(hop.agent))
         )
 
     def _of_task(self, records: Records, task: Task) -> Verdict:
@@ -340,13 +316,11 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         holder = sender(task, self)
         if isinstance(holder, AofError):
             return holder
-        earlier = records.results[task.id]
-        if isinstance(earlier, RunResult) and earlier.run_id == task.lease.run_id and self._repeats(earlier, holder):
+        run = task.lease.run_id
+        if self._repeats(records.results[task.id], run, holder):
             return Decision()
         payload = {"outcome": self.outcome, "result": self._result_of(holder)}
-        return Decision(
-            drafts=(Draft(type="task.completed", task_id=task.id, run_id=task.lease.run_id, payload=payload),)
-        )
+        return Decision(drafts=(Draft(type="task.completed", task_id=task.id, run_id=run, payload=payload),))
 
     def _after_the_end(self, records: Records, task: Task) -> Verdict:
         """On a task that is done, only the run that did it may report again."""
@@ -360,7 +334,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         return stale_lease(task, self.run) if self.run is not None else self._ended(task)
 
     def _late(self, records: Records, task: Task) -> Verdict:
-        """Nobody runs the task: the same report again is none the worse for it, any other comes too late."""
+        """Nobody runs the task: the same report again is accepted, any other comes too late."""
         if self.run is not None and task_of_run(self.run) == task.id and self.run != task.last_run:
             return stale_lease(task, self.run)
         if task.retry.attempts and LEADS_TO[self.outcome] == task.status and not self._replaced(records, task):
@@ -377,12 +351,16 @@ class CompletionReport(Message, frozen=True, kw_only=True):
         what = f"{task.id} is {graph.stands(task)}: nobody is running it, so there is no run to report on"
         return StaleLease(what, *graph.way_on(task, self.actor), status=task.status)
 
-    def _repeats(self, earlier: RunResult, agent: str) -> bool:
-        """Whether a result that is on record says the same."""
-        return _said(earlier) == self._result_of(agent)
+    def _repeats(self, earlier: RunResult | AofError | None, run: str | None, agent: str) -> bool:
+        """Whether the result that is on record is of this run, and says the same."""
+        if not isinstance(earlier, RunResult) or earlier.run_id != run:
+            return False
+        whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(earlier))
+        own = {name: value for name, value in whole.items() if name not in _NOT_THE_SENDERS}
+        return own == self._result_of(agent)
 
     def _result_of(self, agent: str) -> dict[str, Any]:
-        """The result that the report is, as its run's file holds it."""
+        """The report as the result file of its run holds it."""
         result: dict[str, Any] = {
             "agentId": agent,
             "outcome": self.outcome,
@@ -394,12 +372,6 @@ class CompletionReport(Message, frozen=True, kw_only=True):
             "notes": self.notes,
         }
         return {name: value for name, value in result.items() if value is not None}
-
-
-def _said(result: RunResult) -> dict[str, Any]:
-    """The part of a result that its sender chose."""
-    whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(result))
-    return {name: value for name, value in whole.items() if name not in ("taskId", "runId", "completedAt", "hop")}
 
 
 class EndSession(OwnRule, frozen=True, kw_only=True):
@@ -421,7 +393,7 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         return needs(Expire(actor=self.actor, task_id=self.task_id), known)
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
-        """Leave alone what has moved on, and what another run holds by now."""
+        """End the session's run; a task that has moved on, or that another run holds, is left alone."""
         task = records.look(self.task_id)
         if task is None:
             return graph.missing(self.task_id)
@@ -442,8 +414,7 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         if isinstance(result, AofError):
             return result
         if result is None or result.run_id != lease.run_id:
-            failed = self._in_vain(task, lease)
-            verdict = Decision() if failed is None else decide(records, failed, now)
+            verdict = self._failed(records, task, lease, now, decide) if self.run is not None else Decision()
             return verdict if isinstance(verdict, AofError) else verdict.followed_by(late)
         called = {} if self.caller == self.actor else {"calledBy": self.caller}
         return Decision(drafts=apply_reported(records, task, result, now, None, **called))
@@ -455,14 +426,13 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
             return decide(records, ended, now) if self.run else Decision()
         return outcomes.end_session(records, task, self.actor, self.run, now)
 
-    def _in_vain(self, task: Task, lease: Lease) -> Fail | None:
-        """The failure of a run that ended without a report; None where nobody says that it ended."""
-        if self.run is None:
-            return None
-        return Fail(
+    def _failed(self, records: Records, task: Task, lease: Lease, now: int, decide: Decide) -> Verdict:
+        """The run ended without a report."""
+        failed = Fail(
             actor=self.actor,
             run=self.run,
             task_id=task.id,
             code="no_completion_report",
             message=f"the session of {lease.agent} ended without a completion report",
         )
+        return decide(records, failed, now)

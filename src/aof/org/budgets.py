@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 import msgspec
 
 from aof.errors import AofError, BudgetExceeded, Call
-from aof.kernel import limits as kernel_limits
-from aof.kernel.commands import Decision, Records, Verdict
+from aof.kernel import limits
+from aof.kernel.commands import Decision, OnTask, Records, Verdict
 from aof.kernel.limits import covers, normalised
 from aof.kernel.model import Draft, millis
 from aof.org import rights
@@ -26,12 +26,93 @@ ACCESSES: Final[tuple[Access, ...]] = ("read", "write", "command", "network")
 LEAST_LEVEL: Final[dict[Access, int]] = {"read": 0, "write": 1, "command": 2, "network": 3}
 _OURS: Final = (".aof", ".git")  # written only by AOF and by git
 _CREDENTIALS: Final = frozenset({"169.254.169.254", "fd00:ec2::254", "metadata.google.internal"})
-_LONGEST: Final = 4_096
+_LONGEST: Final = 4_096  # characters of a path, command or host
+_MINUTE: Final = 60_000
+Point = Literal["read", "write", "command", "network", "iterations", "duration", "files", "lines"]
+POINTS: Final[tuple[Point, ...]] = (*ACCESSES, "iterations", "duration", "files", "lines")
+Outcome = Literal["proceed", "blocked", "proceed_with_warnings"]
+Stage = Literal["security", "explicit_deny", "explicit_allow", "limits", "default_deny", "undeclared"]
+_FIGURES: Final = {"iterations": "iterations", "duration": "minutes", "files": "files", "lines": "lines"}
+_NEARLY: Final = 0.8
+
+
+class AskedAction(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent is about to do: `subject` is a path, command or host; `amount` what it will have used in all."""
+
+    point: Point
+    subject: str | None = None
+    amount: int | None = None
+
+
+class Ruling(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Whether the agent may, which stage decided, and why."""
+
+    outcome: Outcome
+    point: str
+    stage: Stage
+    reason: str
+    warnings: tuple[str, ...] = ()
+
+
+def ruling(agent: Agent, action: AskedAction, *, tool_calls: int = 0, unlocked: str | None = None) -> Ruling:
+    """The ruling on one action. `tool_calls` are those so far; `unlocked` says which lock a write lacks."""
+    for access in ACCESSES:
+        if access == action.point:
+            return _access(agent, access, action.subject or "", tool_calls, unlocked)
+    if agent.autonomy == Autonomy():
+        return _undeclared(agent, action.point)
+    figure = _FIGURES[action.point]
+    return _within(agent, action.point, figure, action.amount or 0, getattr(limits_of(agent), figure))
+
+
+def _access(agent: Agent, access: Access, subject: str, tool_calls: int, unlocked: str | None) -> Ruling:
+    autonomy = agent.autonomy
+    why = unsafe(access, subject) or unlocked
+    if why is not None:
+        return _ruled(access, "blocked", "security", why)
+    if autonomy == Autonomy():
+        return _undeclared(agent, access)
+    if (pattern := _match(getattr(autonomy.deny, access), access, subject)) is not None:
+        return _ruled(access, "blocked", "explicit_deny", f"the chart denies {agent.id} '{pattern}'")
+    allowed: tuple[str, ...] = getattr(autonomy.allow, access)
+    if (pattern := _match(allowed, access, subject)) is not None:
+        return _ruled(access, "proceed", "explicit_allow", f"the chart allows {agent.id} '{pattern}'")
+    # The level alone allows it, but not where the chart lists what is allowed.
+    if allowed or autonomy.level is None or autonomy.level < LEAST_LEVEL[access]:
+        reason = f"nothing in the chart lets {agent.id} {access} this"
+        return _ruled(access, "blocked", "default_deny", reason)
+    return _within(agent, access, "tool calls", tool_calls + 1, limits_of(agent).tool_calls)
+
+
+def _within(agent: Agent, point: str, what: str, amount: int, most: int | None) -> Ruling:
+    if most is None:
+        return _ruled(point, "proceed", "limits", f"{agent.id} has no limit on {what}")
+    reason = f"{agent.id} would use {amount:,} of the {most:,} {what} that it may use"
+    if amount > most:
+        return _ruled(point, "blocked", "limits", reason)
+    if amount >= most * _NEARLY and amount:
+        return _ruled(point, "proceed_with_warnings", "limits", reason, (f"nearly at the limit: {reason}",))
+    return _ruled(point, "proceed", "limits", reason)
+
+
+def _undeclared(agent: Agent, point: str) -> Ruling:
+    return _ruled(point, "proceed", "undeclared", f"the chart sets no limits for {agent.id}")
+
+
+def _ruled(point: str, outcome: Outcome, stage: Stage, reason: str, warnings: tuple[str, ...] = ()) -> Ruling:
+    return Ruling(outcome=outcome, point=point, stage=stage, reason=reason, warnings=warnings)
+
+
+def ruling_payload(ruled: Ruling, agent: str, action: AskedAction) -> dict[str, Any]:
+    """A ruling as its event records it."""
+    given = {"subject": action.subject, "amount": action.amount}
+    whole: dict[str, Any] = msgspec.to_builtins(ruled)
+    return {"agent": agent} | {name: one for name, one in given.items() if one is not None} | whole
 
 
 def unsafe(access: Access, subject: str) -> str | None:
     """Why no agent may do this, whatever its chart says."""
-    if problem := kernel_limits.line("subject", subject, _LONGEST, required=True):
+    if problem := limits.line("subject", subject, _LONGEST, required=True):
         return problem.message
     if access in ("read", "write"):
         path = normalised("subject", subject)
@@ -51,23 +132,8 @@ def host_of(subject: str) -> str:
     return host.partition("]")[0].lstrip("[").lower() if host.startswith("[") else host.partition(":")[0].lower()
 
 
-def not_permitted(autonomy: Autonomy, access: Access, subject: str) -> str | None:
-    """The pattern by which the chart denies it."""
-    return _match(getattr(autonomy.deny, access), access, subject)
-
-
-def allowed(autonomy: Autonomy, access: Access, subject: str) -> str | None:
-    """The pattern by which the chart allows it."""
-    return _match(getattr(autonomy.allow, access), access, subject)
-
-
-def granted(autonomy: Autonomy, access: Access) -> bool:
-    """Whether the level alone allows it: not where the chart lists what is allowed."""
-    level = autonomy.level
-    return not getattr(autonomy.allow, access) and level is not None and level >= LEAST_LEVEL[access]
-
-
 def _match(patterns: tuple[str, ...], access: Access, subject: str) -> str | None:
+    """The first pattern that fits; one that names a folder also means what is below it."""
     forms = {subject}
     if access in ("read", "write"):
         forms = {str(normalised("subject", subject))}
@@ -77,18 +143,8 @@ def _match(patterns: tuple[str, ...], access: Access, subject: str) -> str | Non
 
 
 def _fits(form: str, pattern: str) -> bool:
-    """A pattern that names a folder also means what is below it."""
     folder = pattern.rstrip("/")
     return fnmatchcase(form, pattern) or fnmatchcase(form, f"{folder}/*") or (pattern == "**" and bool(form))
-
-
-_MINUTE: Final = 60_000
-Point = Literal["read", "write", "command", "network", "iterations", "duration", "files", "lines"]
-POINTS: Final[tuple[Point, ...]] = (*ACCESSES, "iterations", "duration", "files", "lines")
-Outcome = Literal["proceed", "blocked", "proceed_with_warnings"]
-Stage = Literal["security", "explicit_deny", "explicit_allow", "limits", "default_deny", "undeclared"]
-_FIGURES: Final = {"iterations": "iterations", "duration": "minutes", "files": "files", "lines": "lines"}
-_NEARLY: Final = 0.8
 
 
 def iterations(task: Task) -> int:
@@ -107,15 +163,6 @@ def measured(agent: Agent) -> bool:
     """Whether the agent has a limit that is measured in files."""
     limits = limits_of(agent)
     return limits.files is not None or limits.lines is not None
-
-
-def too_much(
-    records: Records, task: Task, agent: Agent, lease: Lease | None, *, deliverables: Iterable[str], now: int
-) -> Ruling | None:
-    """The ruling that blocks a completion: by its time, its files or their lines; None where it may end."""
-    took = -(-(now - millis(lease.acquired_at)) // _MINUTE) if lease is not None else 0
-    late = ruling(agent, AskedAction(point="duration", amount=took))
-    return late if late.outcome == "blocked" else too_large(records, task, agent, lease, deliverables)
 
 
 def too_large(
@@ -159,171 +206,72 @@ def denied(agent: Agent, ruled: Ruling) -> BudgetExceeded:
 
 def entry(records: Records, name: str) -> Agent:
     """What the chart says of an agent; nothing limits one that no chart binds."""
+    return _charted(records, name) or Agent(id=name)
+
+
+def _charted(records: Records, name: str) -> Agent | None:
     chart = records.policy.org
-    found = rights.entry_of(chart, name, records.policy.maintainers) if chart is not None else None
-    return found or Agent(id=name)
+    return None if chart is None else rights.entry_of(chart, name, records.policy.maintainers)
 
 
-class WorkReport(Protocol):
-    """What is asked of a report, whether it is a command or a message."""
-
-    @property
-    def task_id(self) -> str:
-        """The task."""
-        ...
-
-    @property
-    def run(self) -> str | None:
-        """The run that reports, where it is named."""
-        ...
-
-    @property
-    def acting(self) -> str:
-        """Who reports, where no run says so."""
-        ...
-
-    @property
-    def outcome(self) -> str | None:
-        """How the work ended."""
-        ...
-
-    @property
-    def deliverables(self) -> tuple[str, ...]:
-        """What was made, among the task's own files."""
-        ...
-
-
-def sizes(known: Records, task: Task | None, report: WorkReport) -> frozenset[tuple[str, str]]:
-    """The deliverables that must be measured, where the agent has a limit on them."""
-    lease = _lease(task, report)
-    agent = _agent(known, lease.agent if lease is not None else report.acting)
+def sizes(
+    known: Records, task: Task | None, report: OnTask, deliverables: tuple[str, ...]
+) -> frozenset[tuple[str, str]]:
+    """The deliverables of a report that must be measured, where the agent has a limit on them."""
+    agent, _ = _reporter(known, task, report)
     if agent is None or not measured(agent):
         return frozenset()
-    safe = (ref for ref in report.deliverables if isinstance(normalised("deliverables", ref), str))
+    safe = (ref for ref in deliverables if isinstance(normalised("deliverables", ref), str))
     return frozenset((report.task_id, ref) for ref in safe)
 
 
-def judged(records: Records, report: WorkReport, verdict: Verdict, now: int) -> Decision | None:
+def judged(
+    records: Records,
+    report: OnTask,
+    verdict: Verdict,
+    now: int,
+    *,
+    outcome: str | None,
+    deliverables: tuple[str, ...],
+) -> Decision | None:
     """What refuses and records a report of more work than the agent may do by itself; None where it may.
 
     `verdict` is what would become of the report: only one that is accepted, and changes something, is judged.
     """
     task = records.look(report.task_id)
     accepted = isinstance(verdict, Decision) and verdict.drafts and verdict.refusal is None
-    if task is None or not accepted or report.outcome == "blocked" or task.status not in ("ready", "in-progress"):
+    if task is None or not accepted or outcome == "blocked" or task.status not in ("ready", "in-progress"):
         return None
-    lease = _lease(task, report)
-    agent = _agent(records, lease.agent if lease is not None else report.acting)
+    agent, lease = _reporter(records, task, report)
     if agent is None or (task.status == "in-progress" and lease is None):
         return None
-    ruled = too_much(records, task, agent, lease, deliverables=report.deliverables, now=now)
+    took = -(-(now - millis(lease.acquired_at)) // _MINUTE) if lease is not None else 0
+    late = ruling(agent, AskedAction(point="duration", amount=took))
+    ruled = late if late.outcome == "blocked" else too_large(records, task, agent, lease, deliverables)
     if ruled is None:
         return None
-    payload = told(ruled, agent.id, AskedAction(point="files"))
+    payload = ruling_payload(ruled, agent.id, AskedAction(point="files"))
     run = lease.run_id if lease is not None else None
     recorded = Draft(type="autonomy.checked", task_id=task.id, run_id=run, payload=payload)
     return Decision(drafts=(recorded,), agent=agent.id, refusal=exceeded(task, agent, ruled))
 
 
-def _lease(task: Task | None, report: WorkReport) -> Lease | None:
-    if task is None:
-        return None
-    if report.run is not None:
-        return next((one for one in leases(task) if one.run_id == report.run), None)
-    return next((one for one in leases(task) if one.agent == report.acting), None)
-
-
-def _agent(records: Records, name: str) -> Agent | None:
-    chart = records.policy.org
-    return None if chart is None else rights.entry_of(chart, name, records.policy.maintainers)
-
-
-class AskedAction(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent is about to do: `subject` is a path, command or host; `amount` what it will have used in all."""
-
-    point: Point
-    subject: str | None = None
-    amount: int | None = None
-
-
-class Ruling(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Whether the agent may, which stage decided, and why."""
-
-    outcome: Outcome
-    point: str
-    stage: Stage
-    reason: str
-    warnings: tuple[str, ...] = ()
-
-
-def ruling(agent: Agent, action: AskedAction, *, tool_calls: int = 0, unlocked: str | None = None) -> Ruling:
-    """The ruling on one action. `tool_calls` are those so far; `unlocked` says which lock a write lacks."""
-    for access in ACCESSES:
-        if access == action.point:
-            return _access(agent, access, action.subject or "", tool_calls, unlocked)
-    return _amount(agent, action.point, action.amount or 0)
-
-
-def _access(agent: Agent, access: Access, subject: str, tool_calls: int, unlocked: str | None) -> Ruling:
-    autonomy = agent.autonomy
-    why = unsafe(access, subject) or unlocked
-    if why is not None:
-        return _ruled(access, "blocked", "security", why)
-    if autonomy == Autonomy():
-        return _undeclared(agent, access)
-    if (pattern := not_permitted(autonomy, access, subject)) is not None:
-        return _ruled(access, "blocked", "explicit_deny", f"the chart denies {agent.id} '{pattern}'")
-    if (pattern := allowed(autonomy, access, subject)) is not None:
-        return _ruled(access, "proceed", "explicit_allow", f"the chart allows {agent.id} '{pattern}'")
-    if not granted(autonomy, access):
-        reason = f"nothing in the chart lets {agent.id} {access} this"
-        return _ruled(access, "blocked", "default_deny", reason)
-    most = limits_of(agent).tool_calls
-    return _within(agent, access, "tool calls", tool_calls + 1, most)
-
-
-def _amount(agent: Agent, point: str, amount: int) -> Ruling:
-    if agent.autonomy == Autonomy():
-        return _undeclared(agent, point)
-    figure = _FIGURES[point]
-    most: int | None = getattr(limits_of(agent), figure)
-    return _within(agent, point, figure, amount, most)
-
-
-def _within(agent: Agent, point: str, what: str, amount: int, most: int | None) -> Ruling:
-    if most is None:
-        return _ruled(point, "proceed", "limits", f"{agent.id} has no limit on {what}")
-    reason = f"{agent.id} would use {amount:,} of the {most:,} {what} that it may use"
-    if amount > most:
-        return _ruled(point, "blocked", "limits", reason)
-    if amount >= most * _NEARLY and amount:
-        return _ruled(point, "proceed_with_warnings", "limits", reason, (f"nearly at the limit: {reason}",))
-    return _ruled(point, "proceed", "limits", reason)
-
-
-def _undeclared(agent: Agent, point: str) -> Ruling:
-    return _ruled(point, "proceed", "undeclared", f"the chart sets no limits for {agent.id}")
-
-
-def _ruled(point: str, outcome: Outcome, stage: Stage, reason: str, warnings: tuple[str, ...] = ()) -> Ruling:
-    return Ruling(outcome=outcome, point=point, stage=stage, reason=reason, warnings=warnings)
-
-
-def told(ruled: Ruling, agent: str, action: AskedAction) -> dict[str, Any]:
-    """A ruling as the log tells of it."""
-    asked = {"subject": action.subject, "amount": action.amount}
-    whole: dict[str, Any] = msgspec.to_builtins(ruled)
-    return {"agent": agent} | {name: one for name, one in asked.items() if one is not None} | whole
+def _reporter(records: Records, task: Task | None, report: OnTask) -> tuple[Agent | None, Lease | None]:
+    """The agent that a report comes from, as the chart knows it, and its lease: that of the run which it names."""
+    held = leases(task) if task is not None else ()
+    named = report.run is not None
+    lease = next((one for one in held if (one.run_id == report.run if named else one.agent == report.acting)), None)
+    return _charted(records, lease.agent if lease is not None else report.acting), lease
 
 
 class Limited(msgspec.Struct, frozen=True):
-    """The records as they count, and what is to be recorded of each run whose result does not."""
+    """The records with each result over budget as a blocked one, and the rulings to record, by run."""
 
     records: Records
     rulings: dict[str, Draft] = {}
 
     def recorded(self, verdict: Verdict) -> Verdict:
-        """The decision, with the ruling before the end of each run that it was about."""
+        """The decision, with each ruling before the event that ends its run."""
         if not self.rulings or not isinstance(verdict, Decision):
             return verdict
         drafts: list[Draft] = []
@@ -335,7 +283,7 @@ class Limited(msgspec.Struct, frozen=True):
 
 
 def limited(records: Records, task_id: str) -> Limited:
-    """The results of a task's runs, those blocked that are more than their agents may do."""
+    """The results of a task's runs, where those that are more than their agents may do count as blocked."""
     task = records.look(task_id)
     rulings: dict[str, Draft] = {}
     results = dict(records.results)
@@ -346,13 +294,13 @@ def limited(records: Records, task_id: str) -> Limited:
             continue
         blockers = (f"over budget: {ruled.reason} ({ruled.point})",)
         results[place] = msgspec.structs.replace(result, outcome="blocked", blockers=blockers)
-        payload = told(ruled, agent.id, AskedAction(point="files"))
+        payload = ruling_payload(ruled, agent.id, AskedAction(point="files"))
         rulings[lease.run_id] = Draft(type="autonomy.checked", task_id=task.id, run_id=lease.run_id, payload=payload)
     return Limited(msgspec.structs.replace(records, results=results) if rulings else records, rulings)
 
 
 def sizes_of_report(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
-    """What must be measured of what was reported, as far as is known."""
+    """The deliverables of reported results that must be measured."""
     if known.policy.org is None:
         return frozenset()
     found = _reported(known, known.tasks.get(task_id))
@@ -361,7 +309,7 @@ def sizes_of_report(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
 
 
 def _reported(records: Records, task: Task | None) -> Iterator[tuple[str, Agent, Lease, RunResult]]:
-    """The runs that the task is held with and that have reported, of agents of the chart."""
+    """The runs that hold the task and have reported, where the chart knows their agents."""
     chart = records.policy.org
     if chart is None or task is None:
         return

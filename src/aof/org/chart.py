@@ -1,4 +1,4 @@
-"""From a document to a chart: its shape, its values, what its parts say of each other, and where escalations lead."""
+"""From a document to a chart: what is wrong with its shape, its values and its names; and where escalations lead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from aof.kernel.findings import Finding, Severity, Step, misshapen, similar
-from aof.kernel.findings import Step as Place
 from aof.kernel.limits import ITEM, line
 from aof.kernel.model import EXAMPLES, duration_ms, is_agent_name
 from aof.org.model import (
@@ -32,10 +31,13 @@ from aof.tasks.fields import bad_ttl
 Migration = Callable[[dict[str, Any]], dict[str, Any]]
 # What turns a document of a version into one of the next. The first version needs none.
 MIGRATIONS: Final[Mapping[int, Migration]] = {}
-LEVELS = (0, 1, 2, 3)
-_NAME = "use up to 128 letters, digits and . _ - @ : +, beginning with a letter or digit"
-_ADDRESS = r"https?://[^\s/@?#]+(/[^\s?#]*)?"
-_ValidationAt = tuple[Place, ...]
+LEVELS: Final = (0, 1, 2, 3)
+DEPTH: Final = 3  # steps of an escalation
+_COMPARISONS: Final = 50_000  # of names with each other in one chart: bounds what many slips of the pen cost
+_LISTED: Final = 20  # names that a finding offers, steps of a way that it shows
+_NAME: Final = "use up to 128 letters, digits and . _ - @ : +, beginning with a letter or digit"
+_ADDRESS: Final = r"https?://[^\s/@?#]+(/[^\s?#]*)?"
+_At = tuple[Step, ...]
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -48,21 +50,23 @@ class Judged(msgspec.Struct, frozen=True):
 def validate_chart(
     document: Any, migrations: Mapping[int, Migration] = MIGRATIONS, newest: int = SCHEMA_VERSION
 ) -> Judged:
-    """Everything that is wrong with a document, and the chart that it is."""
+    """Everything that is wrong with a document, and the chart that it is, if it can be used."""
     if not isinstance(document, dict):
         return Judged(None, tuple(misshapen(document, OrgChart)))
     version = document.get("schemaVersion", SCHEMA_VERSION)
     if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version <= newest:
-        return Judged(None, (_unknown_version(version, newest),))
+        detail = f"schemaVersion {version!r} is not known; this AOF knows versions up to {newest}"
+        fix = "use the AOF that it was written for, or a newer one"
+        return Judged(None, (_wrong(("schemaVersion",), detail, fix, "unknown_version"),))
     for number in range(version, newest):
         document = migrations[number](document) | {"schemaVersion": number + 1}
     findings = tuple(_with_agent(finding, document) for finding in misshapen(document, OrgChart))
     if findings:
         return Judged(None, findings)
     chart = msgspec.convert(document, prepare_type(OrgChart))
-    findings = (*_impossible(chart), *dangling(chart))
-    usable = all(finding.severity != "error" for finding in findings)
-    return Judged(chart if usable else None, findings)
+    findings = (*_unusable(chart), *dangling(chart))
+    sound = all(finding.severity != "error" for finding in findings)
+    return Judged(chart if sound else None, findings)
 
 
 def _with_agent(finding: Finding, document: dict[str, Any]) -> Finding:
@@ -73,17 +77,7 @@ def _with_agent(finding: Finding, document: dict[str, Any]) -> Finding:
     return finding
 
 
-def _unknown_version(version: object, newest: int) -> Finding:
-    return Finding(
-        code="unknown_version",
-        severity="error",
-        at=("schemaVersion",),
-        detail=f"schemaVersion {version!r} is not known; this AOF knows versions up to {newest}",
-        fix="use the AOF that it was written for, or a newer one",
-    )
-
-
-def _impossible(chart: OrgChart) -> Iterator[Finding]:
+def _unusable(chart: OrgChart) -> Iterator[Finding]:
     """Everything that keeps the chart from being used, though it has the right shape."""
     yield from _names(chart)
     yield from _duplicates("agent", "agents", [agent.id for agent in chart.agents])
@@ -97,12 +91,12 @@ def _impossible(chart: OrgChart) -> Iterator[Finding]:
         yield from _rule(rule, ("routing", number))
 
 
-def _wrong(at: _ValidationAt, detail: str, fix: str, code: str = "bad_value") -> Finding:
+def _wrong(at: _At, detail: str, fix: str, code: str = "bad_value") -> Finding:
     return Finding(code=code, severity="error", at=at, detail=detail, fix=fix)
 
 
 def _names(chart: OrgChart) -> Iterator[Finding]:
-    named: list[tuple[_ValidationAt, str]] = [(("agents", n, "id"), agent.id) for n, agent in enumerate(chart.agents)]
+    named: list[tuple[_At, str]] = [(("agents", n, "id"), agent.id) for n, agent in enumerate(chart.agents)]
     named += [(("teams", n, "id"), team.id) for n, team in enumerate(chart.teams)]
     named += [(("roles", role), role) for role in chart.roles]
     named += [
@@ -122,7 +116,7 @@ def _duplicates(what: str, key: str, names: Iterable[str]) -> Iterator[Finding]:
         seen.add(name)
 
 
-def _agent(agent: Agent, at: _ValidationAt) -> Iterator[Finding]:
+def _agent(agent: Agent, at: _At) -> Iterator[Finding]:
     who = f"agent '{agent.id}'"
     yield from _at_least((*at, "concurrency"), agent.concurrency, 1, who)
     if agent.autonomy.level is not None and agent.autonomy.level not in LEVELS:
@@ -144,7 +138,7 @@ def _agent(agent: Agent, at: _ValidationAt) -> Iterator[Finding]:
     yield from _runner(agent.runner, (*at, "runner"), who)
 
 
-def _capabilities(agent: Agent, at: _ValidationAt) -> Iterator[Finding]:
+def _capabilities(agent: Agent, at: _At) -> Iterator[Finding]:
     seen: set[str] = set()
     for number, given in enumerate(agent.capabilities):
         capability = Capability(id=given) if isinstance(given, str) else given
@@ -159,7 +153,7 @@ def _capabilities(agent: Agent, at: _ValidationAt) -> Iterator[Finding]:
         seen.add(capability.id)
 
 
-def _runner(runner: RunnerSettings, at: _ValidationAt, who: str) -> Iterator[Finding]:
+def _runner(runner: RunnerSettings, at: _At, who: str) -> Iterator[Finding]:
     if runner.kind == "process" and not (runner.command and all(word.strip() for word in runner.command[:1])):
         detail = f"{who} is run as a process, and there is no command to start"
         yield _wrong(at, detail, "add 'command: [python, agent.py]', one word an item", "empty_command")
@@ -188,7 +182,7 @@ def _runner(runner: RunnerSettings, at: _ValidationAt, who: str) -> Iterator[Fin
     yield from _duration((*at, "ackTimeout"), runner.ack_timeout, who)
 
 
-def _rule(rule: RoutingRule, at: _ValidationAt) -> Iterator[Finding]:
+def _rule(rule: RoutingRule, at: _At) -> Iterator[Finding]:
     given = [name for name in Target.__struct_fields__ if getattr(rule.to, name) is not None]
     if len(given) != 1:
         detail = f"the rule sends to {' and '.join(given) or 'nobody'}"
@@ -199,27 +193,21 @@ def _rule(rule: RoutingRule, at: _ValidationAt) -> Iterator[Finding]:
         yield _wrong((*at, "weight"), f"{rule.weight} is not a weight", "use a finite number such as 10")
 
 
-def _at_least(at: _ValidationAt, value: int | None, least: int, who: str) -> Iterator[Finding]:
+def _at_least(at: _At, value: int | None, least: int, who: str) -> Iterator[Finding]:
     if value is not None and value < least:
         fix = f"use {least} or more; to give an agent nothing to do, say 'active: false'"
         yield _wrong(at, f"{who} has {at[-1]} {value}", fix)
 
 
-def _duration(at: _ValidationAt, text: str | None, who: str) -> Iterator[Finding]:
+def _duration(at: _At, text: str | None, who: str) -> Iterator[Finding]:
     if text is not None and duration_ms(text) is None:
         yield _wrong(at, f"{who}: {text[:40]!r} is not a duration", f"write it as {EXAMPLES}", "bad_duration")
 
 
-DEPTH = 3
-_COMPARISONS = 50_000  # of names with each other in one chart: bounds what many slips of the pen cost
-_LISTED = 20  # names that a finding offers, steps of a way that it shows
-_ReferencesAt = tuple[Step, ...]
-
-
 def dangling(chart: OrgChart) -> Iterator[Finding]:
-    """Unknown names, roles and rules that lead nowhere, escalations that never end."""
+    """What does not keep the chart from being used: unknown names, unheld roles, rules that never match, circles."""
     guesses = _Guesses()
-    yield from _teams(chart, guesses)
+    yield from _heads_of_teams(chart, guesses)
     yield from _roles(chart, guesses)
     yield from _agents(chart, guesses)
     yield from _escalation(chart)
@@ -240,11 +228,11 @@ class _Guesses:
             self._known[what, name] = similar(name, known) if self._left >= 0 else None
         return self._known[what, name]
 
-    def unknown(self, at: _ReferencesAt, what: str, name: str, known: Collection[str]) -> Finding:
+    def unknown(self, at: _At, what: str, name: str, known: Collection[str]) -> Finding:
         """The finding for an unknown name."""
         close = self.similar(what, name, known)
         fix = f"did you mean '{close}'?" if close is not None else f"add the {what}, or use one of: {_some(known)}"
-        return _odd(at, f"unknown_{what}", f"there is no {what} '{name[:80]}'", fix)
+        return _suspicious(at, f"unknown_{what}", f"there is no {what} '{name[:80]}'", fix)
 
 
 def _some(known: Collection[str]) -> str:
@@ -253,11 +241,11 @@ def _some(known: Collection[str]) -> str:
     return ", ".join(first) + more if known else "there is none yet"
 
 
-def _odd(at: _ReferencesAt, code: str, detail: str, fix: str, severity: Severity = "warning") -> Finding:
+def _suspicious(at: _At, code: str, detail: str, fix: str, severity: Severity = "warning") -> Finding:
     return Finding(code=code, severity=severity, at=at, detail=detail, fix=fix)
 
 
-def _teams(chart: OrgChart, guesses: _Guesses) -> Iterator[Finding]:
+def _heads_of_teams(chart: OrgChart, guesses: _Guesses) -> Iterator[Finding]:
     for number, team in enumerate(chart.teams):
         for key, name in (("lead", team.lead), ("orchestrator", team.orchestrator)):
             at = ("teams", number, key)
@@ -267,7 +255,7 @@ def _teams(chart: OrgChart, guesses: _Guesses) -> Iterator[Finding]:
                 yield guesses.unknown(at, "agent", name, chart.by_id)
             elif not chart.by_id[name].active:
                 detail = f"the {key} of team '{team.id}', '{name}', is not active"
-                yield _odd(at, "inactive_lead", detail, "name an active agent, or set it active")
+                yield _suspicious(at, "inactive_lead", detail, "name an active agent, or set it active")
 
 
 def _roles(chart: OrgChart, guesses: _Guesses) -> Iterator[Finding]:
@@ -277,7 +265,9 @@ def _roles(chart: OrgChart, guesses: _Guesses) -> Iterator[Finding]:
                 yield guesses.unknown(("roles", role, "agents", number), "agent", name, chart.by_id)
         if not _held(chart, role):
             detail = f"no active agent has the role '{role}'"
-            yield _odd(("roles", role), "unheld_role", detail, "list an active agent under it, or remove the role")
+            yield _suspicious(
+                ("roles", role), "unheld_role", detail, "list an active agent under it, or remove the role"
+            )
 
 
 def _held(chart: OrgChart, role: str) -> bool:
@@ -285,9 +275,9 @@ def _held(chart: OrgChart, role: str) -> bool:
 
 
 def _agents(chart: OrgChart, guesses: _Guesses) -> Iterator[Finding]:
-    steps, circles = _steps(chart)
+    steps, circles = _escalation_steps(chart)
     for number, agent in enumerate(chart.agents):
-        at: _ReferencesAt = ("agents", number)
+        at: _At = ("agents", number)
         if agent.team is not None and agent.team not in chart.teams_by_id:
             yield guesses.unknown((*at, "team"), "team", agent.team, chart.teams_by_id)
         for place, role in enumerate(agent.roles):
@@ -302,10 +292,10 @@ def _agents(chart: OrgChart, guesses: _Guesses) -> Iterator[Finding]:
         elif (count := steps[agent.id]) is not None and count > DEPTH:
             detail = f"an escalation from '{agent.id}' takes {count} steps: {_way(chart, agent.id, count)}"
             fix = f"at most {DEPTH} are followed; let '{agent.id}' escalate further up"
-            yield _odd((*at, "escalatesTo"), "escalation_depth", detail, fix)
+            yield _suspicious((*at, "escalatesTo"), "escalation_depth", detail, fix)
 
 
-def _steps(chart: OrgChart) -> tuple[dict[str, int | None], dict[str, list[str]]]:
+def _escalation_steps(chart: OrgChart) -> tuple[dict[str, int | None], dict[str, list[str]]]:
     """How many steps an escalation from each agent takes, None where it never ends; and the circles, by their first.
 
     Each agent is passed once.
@@ -329,11 +319,11 @@ def _steps(chart: OrgChart) -> tuple[dict[str, int | None], dict[str, list[str]]
     return steps, circles
 
 
-def _circle(members: list[str], at: _ReferencesAt) -> Finding:
+def _circle(members: list[str], at: _At) -> Finding:
     """A cycle is reported once, by its first member; agents that only lead into it report nothing."""
     shown = members if len(members) <= _LISTED else [*members[:_LISTED], "…"]
     detail = f"escalations go round in a circle: {' → '.join((*shown, members[0]))}"
-    return _odd(at, "escalation_cycle", detail, f"end one of these at '{HUMAN}', or remove it")
+    return _suspicious(at, "escalation_cycle", detail, f"end one of these at '{HUMAN}', or remove it")
 
 
 def _way(chart: OrgChart, start: str, count: int) -> str:
@@ -346,26 +336,26 @@ def _way(chart: OrgChart, start: str, count: int) -> str:
 def _escalation(chart: OrgChart) -> Iterator[Finding]:
     if len(chart.escalation) > DEPTH:
         detail = f"the escalation chain has {len(chart.escalation)} steps"
-        yield _odd(("escalation",), "escalation_depth", detail, f"keep {DEPTH}: the rest is never reached")
+        yield _suspicious(("escalation",), "escalation_depth", detail, f"keep {DEPTH}: the rest is never reached")
     first = {role: number for number, role in reversed(list(enumerate(chart.escalation)))}
     for number, role in enumerate(chart.escalation):
         at = ("escalation", number)
         if first[role] != number:
-            yield _odd(at, "duplicate_id", f"'{role}' is in the escalation chain twice", "keep one of them")
+            yield _suspicious(at, "duplicate_id", f"'{role}' is in the escalation chain twice", "keep one of them")
         elif role != HUMAN and role not in chart.by_id and not _held(chart, role):
             detail = f"no active agent has the role '{role}', so an escalation passes over it"
-            yield _odd(at, "unheld_role", detail, "give the role to somebody, or leave it out", "note")
+            yield _suspicious(at, "unheld_role", detail, "give the role to somebody, or leave it out", "note")
 
 
 def _rules(chart: OrgChart, guesses: _Guesses) -> Iterator[Finding]:
     shadowed = _shadowed(chart.routing)
     for number, rule in enumerate(chart.routing):
-        at: _ReferencesAt = ("routing", number)
+        at: _At = ("routing", number)
         yield from _target(chart, rule, (*at, "to"), guesses)
         if (before := shadowed.get(number)) is not None:
             detail = f"routing[{before}] matches whatever this rule matches, and comes first"
             fix = f"give it a weight above {chart.routing[before].weight:g}, or remove it"
-            yield _odd(at, "never_matches", detail, fix)
+            yield _suspicious(at, "never_matches", detail, fix)
 
 
 def _shadowed(rules: tuple[RoutingRule, ...]) -> dict[int, int]:
@@ -388,7 +378,7 @@ def _shadowed(rules: tuple[RoutingRule, ...]) -> dict[int, int]:
     return found
 
 
-def _target(chart: OrgChart, rule: RoutingRule, at: _ReferencesAt, guesses: _Guesses) -> Iterator[Finding]:
+def _target(chart: OrgChart, rule: RoutingRule, at: _At, guesses: _Guesses) -> Iterator[Finding]:
     to = rule.to
     if to.agent is not None and to.agent not in chart.by_id:
         yield guesses.unknown((*at, "agent"), "agent", to.agent, chart.by_id)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from aof.errors import UnusableOrgChart
-from aof.handoffs import steps as handoffs_steps
+from aof.handoffs import rules as handoffs_rules
 from aof.kernel import commands
 from aof.kernel import results as kernel_results
+from aof.org import health as org_health
 from aof.org import model, rights, routing
 
 # merged
@@ -19,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.kernel.model import Policy
     from aof.kernel.results import Warned
+    from aof.org.health import AgentHealth
     from aof.org.model import OrgChart
-    from aof.org.routing import AgentHealth
     from aof.store.directory import OrgSource
     from aof.tasks.model import Task
 
@@ -61,7 +62,7 @@ class ChartInForce:
         gone = frozenset(name for name, one in known_health.items() if not one.available)
         known = self._reachable
         if known is None or known[0] is not chart or known[1] != gone:
-            known = self._reachable = (chart, gone, routing.without_unavailable(chart, gone))
+            known = self._reachable = (chart, gone, org_health.without_unavailable(chart, gone))
         return known[2]
 
     def readable(self) -> OrgChart | None:
@@ -97,7 +98,7 @@ class ChartInForce:
             raise
         if chart is None:
             return self._policy
-        if isinstance(command, handoffs_steps.HandoffCommand):
+        if isinstance(command, handoffs_rules.HandoffCommand):
             chart = self.reachable()
         if self._with_chart is None or self._with_chart[0] is not chart:
             self._with_chart = (chart, self._policy.but(org=chart))

@@ -1,4 +1,4 @@
-"""The org chart as data: agents, teams, roles, routing rules, the escalation chain; and the gates of a session."""
+"""The org chart as data: agents, teams, roles, routing rules, the escalation chain; and the gates of the charter."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ from typing import Final, Literal
 import msgspec
 
 from aof.kernel.model import duration_ms
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from aof.tasks.model import Task
-
 
 SCHEMA_VERSION: Final = 1
 HUMAN: Final = "human"  # at the end of an escalation: any person
@@ -233,11 +226,9 @@ class OrgChart(_Part, frozen=True, kw_only=True, dict=True):
 
 EMPTY: Final = OrgChart()
 
-
 Band = Literal["auto", "delay", "approval"]
 ACTIONS: Final = ("complete", "cancel", "retry", "archive")
 SELECTORS: Final = ("tag", "risk", "priority", "agent", "team")
-_STRICTER: Final = {"approval": 2, "delay": 1, "auto": 0}
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -265,33 +256,3 @@ def enforced(item: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
         else:
             return None
     return (action or "complete", tuple(selected)) if action or selected else None
-
-
-def gate_for(gates: Iterable[Gate], task: Task, action: str) -> Gate | None:
-    """The strictest gate that such an action on this task meets; None where it needs nobody."""
-    met = [gate for gate in gates if any(_covers(item, task, action) for item in gate.scope)]
-    strictest = max(met, key=lambda gate: _STRICTER[gate.band], default=None)
-    return None if strictest is None or strictest.band == "auto" else strictest
-
-
-def selects(gates: Iterable[Gate], key: str) -> bool:
-    """Whether any gate asks for this selector of a task."""
-    found = (enforced(item) for gate in gates for item in gate.scope)
-    return any(one is not None and any(name == key for name, _ in one[1]) for one in found)
-
-
-def _covers(item: str, task: Task, action: str) -> bool:
-    found = enforced(item)
-    return found is not None and found[0] == action and all(_has(task, key, value) for key, value in found[1])
-
-
-def _has(task: Task, key: str, value: str) -> bool:
-    if key == "tag":
-        return value in task.routing.tags
-    told = {
-        "risk": task.profile.get("risk") or task.metadata.get("risk"),
-        "priority": task.priority,
-        "agent": task.routing.agent,
-        "team": task.routing.team,
-    }
-    return told[key] == value

@@ -13,7 +13,7 @@ from aof.runs.authentication import authors, folded_names, is_own, is_shell, par
 from aof.tasks.model import Task
 from aof.workflows.model import leases
 
-_AT_ONCE = 1
+_AT_ONCE: Final = 1  # tasks of an agent that the chart does not list
 Kind = Literal["worker", "reviewer", "lead", "maintainer"]
 Right = Literal["take", "run", "steer", "judge"]
 Reach = Literal["any", "own", "none"]
@@ -57,7 +57,7 @@ def is_person(chart: OrgChart | None, name: str, maintainers: tuple[str, ...]) -
 
 
 def entry_of(chart: OrgChart, name: str, maintainers: tuple[str, ...]) -> Agent | None:
-    """What the chart says of a name, and of an unknown one what every unknown one is; None for a person."""
+    """The chart's entry of a name; an agent that it does not list may run one task at a time. None for a person."""
     if is_person(chart, name, maintainers):
         return None
     return chart.by_id.get(name) or Agent(id=name, concurrency=_AT_ONCE)
@@ -88,7 +88,7 @@ def impersonation(policy: Policy, task: Task | None, command: commands.OnTask) -
     caller = _bound(policy, task, command)
     if caller is None:
         return None
-    agent = _agent(task, command)
+    agent = acting(task, command)
     for claimed in dict.fromkeys((command.actor, agent)):
         if claimed != caller and not may_act_for(policy, caller, claimed, task, command):
             return mismatch(caller, claimed)
@@ -96,7 +96,7 @@ def impersonation(policy: Policy, task: Task | None, command: commands.OnTask) -
 
 
 def _bound(policy: Policy, task: Task | None, command: commands.OnTask) -> str | None:
-    """The one actor that the caller is; None where a name is all that is known and all that is asked for.
+    """The one actor that the caller is bound to; None where a name is all that is known, and enough.
 
     A name is enough to pass on what another says about its work, but not to judge work for another.
     """
@@ -113,13 +113,6 @@ def delivered_by(command: commands.OnTask) -> str:
     """The caller of the command; of a message, the one that delivered it."""
     caller: str = getattr(command, "caller", command.actor)
     return caller
-
-
-def _agent(task: Task | None, command: commands.OnTask) -> str:
-    """Whose rights are used: a run that is named speaks for its agent."""
-    if task is None or command.run is None:
-        return command.acting
-    return next((lease.agent for lease in leases(task) if lease.run_id == command.run), command.acting)
 
 
 def may_act_for(
@@ -157,14 +150,14 @@ def _team_of(chart: OrgChart, agent: str | None) -> str | None:
 
 def _foreign_role(policy: Policy, task: Task | None, agent: str, command: commands.OnTask) -> ActorMismatch | None:
     """The refusal of a role that the chart does not give to the acting agent."""
-    chart, said = policy.org, command.caller_role if isinstance(command, commands.Complete) else None
-    if chart is None or said is None or said in roles_of(chart, agent) or is_person(chart, agent, policy.maintainers):
+    chart, role = policy.org, command.caller_role if isinstance(command, commands.Complete) else None
+    if chart is None or role is None or role in roles_of(chart, agent) or is_person(chart, agent, policy.maintainers):
         return None
     has = ", ".join(sorted(roles_of(chart, agent))) or "no role"
     hops = task.workflow["hops"] if task is not None and task.gated else ()
     open_now = [f"hop '{hop['id']}' needs '{hop['role']}'" for hop in hops if hop.get("status") in ("ready", "running")]
     return ActorMismatch(
-        f"{agent} does not have the role '{said[:80]}'{''.join(f'; {one}' for one in open_now)}",
+        f"{agent} does not have the role '{role[:80]}'{''.join(f'; {one}' for one in open_now)}",
         f"this is {agent}, with {has}: leave 'callerRole' out",
         Call("org_show", {}),
         actor=agent,
@@ -181,13 +174,18 @@ def mismatch(caller: str, claimed: str) -> ActorMismatch:
 
 
 def kind_of(chart: OrgChart, agent: str, maintainers: tuple[str, ...] = ()) -> Kind:
-    """The highest kind that the agent is of: by the settings, by its teams, or by its roles."""
+    """The highest kind of the agent: by the settings, by its teams, or by its roles."""
     if agent in maintainers:
         return "maintainer"
     kinds = {_kind_of_role(chart, role) for role in chart.roles_of.get(agent, ())}
     if "lead" in kinds or any(agent in (team.lead, team.orchestrator) for team in chart.teams):
         return "lead"
     return "reviewer" if "reviewer" in kinds else "worker"
+
+
+def leads(policy: Policy, name: str) -> bool:
+    """Whether the chart makes the name a lead."""
+    return policy.org is not None and kind_of(policy.org, name, policy.maintainers) == "lead"
 
 
 def _kind_of_role(chart: OrgChart, role: str) -> RoleKind:
@@ -208,7 +206,8 @@ def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c
     if task is None:
         return None
     right = right_for(task, command)
-    if right in ("steer", "judge") and agent != command.actor and _lent(records, task, command, agent):
+    borrowed = command.outside and agent != command.actor and right in ("steer", "judge")
+    if borrowed and not may_act_for(records.policy, command.actor, agent, task):
         return mismatch(command.actor, agent)
     if is_person(chart, agent, maintainers):
         return None
@@ -218,12 +217,15 @@ def not_allowed(records: Records, chart: OrgChart, task: Task | None, command: c
     over = reach == "own" and tries_again(task, command) and ran_work(task, agent)
     if reach == "any" or (reach == "own" and owns(task, agent, records.policy.only_said) and not over):
         return None
-    return _refused(task, agent, kind, right)
-
-
-def _lent(records: Records, task: Task, command: commands.OnTask, agent: str) -> bool:
-    """Whether the rights that are used are another's than the caller's, who may not act for that one."""
-    return command.outside and not may_act_for(records.policy, command.actor, agent, task)
+    who = "a reviewer, a lead or a maintainer" if right == "judge" else "its holder, its maker, a lead or a maintainer"
+    what = "judge what is in review" if right == "judge" else f"change {task.id}, which is not its own"
+    return NotAllowed(
+        f"{agent} is a {kind} and may not {what}",
+        f"leave it to {who}",
+        Call("show", {"task_id": task.id}),
+        agent=agent,
+        agent_kind=kind,
+    )
 
 
 def tries_again(task: Task, command: commands.OnTask) -> bool:
@@ -235,13 +237,12 @@ def tries_again(task: Task, command: commands.OnTask) -> bool:
 
 
 def right_for(task: Task, command: commands.OnTask) -> Right:
-    """The right that a command is about: a status change counts as the operation that it really is."""
+    """The right that a command needs: a status change counts as the operation that it really is."""
     if isinstance(command, commands.Approve | commands.Reject):
         return "judge"
     if isinstance(command, commands.Complete) and task.status == "review" and command.run is None:
-        return (
-            "run" if ran_work(task, command.acting) else "judge"
-        )  # of a hop too; from who ran the task it is a report
+        # From who ran the task it is a report. It judges a hop, too.
+        return "run" if ran_work(task, command.acting) else "judge"
     if isinstance(command, commands.Block | commands.Pause) and task.status == "review":
         return "judge"  # what leaves the review in this way comes back as ready, to be done again
     if isinstance(command, commands.Update):
@@ -285,7 +286,7 @@ def may_judge(policy: Policy, chart: OrgChart | None, agent: str, task: Task) ->
 
 
 def _reach(chart: OrgChart, agent: str, right: Right, maintainers: tuple[str, ...]) -> Reach:
-    """The table; where the chart names nobody to judge, every agent that it lists may judge the work of the others."""
+    """What the table says; where the chart names nobody to judge, every listed agent may judge the others' work."""
     reach = RIGHTS[kind_of(chart, agent, maintainers)][right]
     if right != "judge" or reach == "any" or agent not in chart.by_id:
         return reach
@@ -294,7 +295,7 @@ def _reach(chart: OrgChart, agent: str, right: Right, maintainers: tuple[str, ..
 
 
 def sends_back(command: commands.OnTask) -> bool:
-    """An agent may take its own work back, but not accept it."""
+    """Whether the command sends work back: an agent may take its own back, but not accept it."""
     return (
         isinstance(command, commands.Reject | commands.Block | commands.Pause)
         or (isinstance(command, commands.Update) and command.status != "done")
@@ -332,36 +333,20 @@ def own_work(records: Records, task: Task, command: commands.OnTask) -> OwnWork 
     )
 
 
-def _refused(task: Task, agent: str, kind: Kind, right: Right) -> NotAllowed:
-    who = "a reviewer, a lead or a maintainer" if right == "judge" else "its holder, its maker, a lead or a maintainer"
-    what = "judge what is in review" if right == "judge" else f"change {task.id}, which is not its own"
-    return NotAllowed(
-        f"{agent} is a {kind} and may not {what}",
-        f"leave it to {who}",
-        Call("show", {"task_id": task.id}),
-        agent=agent,
-        agent_kind=kind,
-    )
-
-
 def reservation_refusal(records: Records, task: Task, command: commands.OnTask) -> Reserved | NotAllowed | None:
     """Why the command may not take the task, or give it to another agent, because it is reserved."""
     agent = task.routing.agent
     if agent is None or task.gated:
         return None
     if isinstance(command, commands.Edit):
-        return None if _given_to(command, agent) == agent else not_assigned(records, task, command)
+        routing = command.changes.get("routing", {})
+        given_to = routing.get("agent", agent) if isinstance(routing, dict) else None
+        return None if given_to == agent else not_assigned(records, task, command)
     if not _takes(task, command) or command.acting == agent or any(one.moves for one in task.handoffs):
         return None  # of a task that is being handed over, the handoff says who takes it
     if isinstance(command, commands.Claim) and command.steal:
         return not_assigned(records, task, command)
     return _reserved(records, task, agent, command)
-
-
-def _given_to(command: commands.Edit, agent: str) -> str | None:
-    """The agent that the task is for after an edit."""
-    routing = command.changes.get("routing", {})
-    return routing.get("agent", agent) if isinstance(routing, dict) else None
 
 
 def not_assigned(records: Records, task: Task, command: commands.OnTask) -> NotAllowed | None:
@@ -379,13 +364,10 @@ def not_assigned(records: Records, task: Task, command: commands.OnTask) -> NotA
 
 def may_assign(records: Records, task: Task, command: commands.OnTask) -> bool:
     """Whether the caller may say whom the task is for; who has proven one name cannot use another's right."""
-    policy, chart = records.policy, records.policy.org
+    policy = records.policy
     names = {command.proven} if command.proven else {command.actor, command.session or command.actor}
     own = {task.created_by, task.routing.agent} - set(policy.only_said)
-    return any(
-        name in own or name in policy.maintainers or (chart is not None and kind_of(chart, name) == "lead")
-        for name in names
-    )
+    return any(name in own or name in policy.maintainers or leads(policy, name) for name in names)
 
 
 def _takes(task: Task, command: commands.OnTask) -> bool:
@@ -398,8 +380,8 @@ def _takes(task: Task, command: commands.OnTask) -> bool:
 def _reserved(records: Records, task: Task, agent: str, command: commands.OnTask) -> Reserved:
     what, taker = f"{task.id} is reserved for {agent}", command.acting
     if not may_assign(records, task, command):
-        told = f"take another one; {agent}, its creator {task.created_by} or a maintainer may give it away"
-        return Reserved(what, told, Call("claim", {"agent": taker}), agent=agent)
+        hint = f"take another one; {agent}, its creator {task.created_by} or a maintainer may give it away"
+        return Reserved(what, hint, Call("claim", {"agent": taker}), agent=agent)
     refusal = Reserved(
         f"{what}, not for {taker}",
         "assign it anew",

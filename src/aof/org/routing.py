@@ -1,22 +1,29 @@
-"""Which agent gets a task, how much one may hold, how far one may go on its own, and whether one can be reached."""
+"""Which agent gets a task: who fits it, how much one may hold at once, and how far one may go on its own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
 import msgspec
 
 from aof.errors import AtCapacity, BudgetTooSmall, Call
-from aof.kernel.model import Event
 from aof.org.model import Agent, AutonomyLimits, OrgChart, Risk, Target
 from aof.tasks.fields import required_capabilities
 from aof.tasks.model import Routing
 
 _MOST_LEVEL: Final = 3
 Stage = Literal["agent", "role", "team", "rule", "capability"]
-_TOLD: tuple[Stage, ...] = ("agent", "role", "team")
-_SHOWN = 5
+_NAMED: Final[tuple[Stage, ...]] = ("agent", "role", "team")  # what a task may say itself of who gets it
+_SHOWN: Final = 5
+RISKS: Final[tuple[Risk, ...]] = ("low", "medium", "high")
+_MINUTE: Final = 60_000
+BY_LEVEL: Final = {
+    0: AutonomyLimits(iterations=5, minutes=10, files=0, lines=0, tool_calls=10),
+    1: AutonomyLimits(iterations=20, minutes=30, files=10, lines=1000, tool_calls=50),
+    2: AutonomyLimits(iterations=50, minutes=60, files=30, lines=3000, tool_calls=200),
+    3: AutonomyLimits(iterations=100, minutes=120, files=50, lines=5000, tool_calls=500),
+}
 
 
 class WorkProfile(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,15 +112,15 @@ def route(chart: OrgChart, work: WorkProfile, load: Mapping[str, int]) -> Route:
 
 def stranded(chart: OrgChart, work: WorkProfile) -> str | None:
     """Why no agent could take the task, however free they were; None when one could."""
-    said: list[str] = []
+    reasons: list[str] = []
     for pool in pools(chart, work):
         why = {agent: unfit(chart, work, pool, agent) for agent in pool.agents}
         if None in why.values():
             return None
         each = "; ".join(f"{agent}: {reason}" for agent, reason in list(why.items())[:_SHOWN])
         more = f"; and {len(why) - _SHOWN} more" if len(why) > _SHOWN else ""
-        said.append(f"{pool.name}: {pool.nobody or each + more}")
-    return "; ".join(said)
+        reasons.append(f"{pool.name}: {pool.nobody or each + more}")
+    return "; ".join(reasons)
 
 
 def routing_refusal(chart: OrgChart, work: WorkProfile, agent: str) -> str | None:
@@ -134,30 +141,26 @@ def routing_refusal(chart: OrgChart, work: WorkProfile, agent: str) -> str | Non
 
 def pools(chart: OrgChart, work: WorkProfile) -> Iterator[Pool]:
     """The stages in their order. What the task says itself is the only one; rules give way to the next."""
-    told = next((key for key in _TOLD if getattr(work, key) is not None), None)
-    if told is not None:
-        yield _told(chart, Target(**{told: getattr(work, told)}))
+    named = next((key for key in _NAMED if getattr(work, key) is not None), None)
+    if named is not None:
+        yield _pool_of(chart, Target(**{named: getattr(work, named)}))
         return
     matching = [rule for rule in chart.routing if rule.tags and set(rule.tags) <= set(work.tags)]
     for rule in sorted(matching, key=lambda rule: -rule.weight):  # a stable order: the first of equals stays first
-        pool = _told(chart, rule.to)
+        pool = _pool_of(chart, rule.to)
         name = f"the rule for {_listed(rule.tags)} (weight {rule.weight:g}), {pool.name}"
         yield msgspec.structs.replace(pool, stage="rule", name=name)
-    yield _able(chart, work, served=bool(matching))
+    yield _everybody(chart, work, ruled=bool(matching))
 
 
-def _told(chart: OrgChart, to: Target) -> Pool:
+def _pool_of(chart: OrgChart, to: Target) -> Pool:
     if to.agent is not None:
         there = (to.agent,) if to.agent in chart.by_id else ()
         return Pool("agent", f"agent '{to.agent}'", there, there, "" if there else "there is no such agent")
     if to.role is not None:
         holders = chart.holders.get(to.role, ())
         return Pool("role", f"role '{to.role}'", holders, nobody="" if holders else "no agent has this role")
-    return _team(chart, to.team or "")
-
-
-def _team(chart: OrgChart, name: str) -> Pool:
-    """A team's tasks go to its orchestrator, then its lead; any member may take one."""
+    name = to.team or ""  # a team's tasks go to its orchestrator, then its lead; any member may take one
     team = chart.teams_by_id.get(name)
     if team is None:
         return Pool("team", f"team '{name}'", (), nobody="there is no such team")
@@ -167,12 +170,12 @@ def _team(chart: OrgChart, name: str) -> Pool:
     return Pool("team", f"team '{name}'", agents, ranked, "" if agents else "nobody is in this team")
 
 
-def _able(chart: OrgChart, work: WorkProfile, *, served: bool) -> Pool:
-    """Everybody; what is required of them is looked at one by one."""
+def _everybody(chart: OrgChart, work: WorkProfile, *, ruled: bool) -> Pool:
+    """All agents: whether one has what is required is looked at one by one."""
     wanted = _wanted(chart, work)
     name = f"whoever can do {_listed(wanted)}" if wanted else "anybody"
     known = any(tag in chart.capabilities for tag in work.tags)
-    if work.tags and (chart.routing or chart.capabilities) and not served and not known:
+    if work.tags and (chart.routing or chart.capabilities) and not ruled and not known:
         nobody = f"no rule and no capability is about {_listed(work.tags)}"
         return Pool("capability", name, (), nobody=nobody)
     nobody = "" if chart.agents else "the org chart names no agent"
@@ -232,9 +235,9 @@ def _behind(pool: Pool, agent: str, chosen: str | None, load: Mapping[str, int])
     if chosen in pool.ranked:
         return f"{chosen} comes first in {pool.name}"
     held, less = load.get(agent, 0), load.get(chosen or "", 0)
-    return (
-        f"it holds {held} tasks, {chosen} holds {less}" if held != less else f"{chosen} stands before it in the chart"
-    )
+    if held != less:
+        return f"it holds {held} tasks, {chosen} holds {less}"
+    return f"{chosen} stands before it in the chart"
 
 
 def _listed(names: Mapping[str, float] | tuple[str, ...]) -> str:
@@ -291,16 +294,6 @@ def at_capacity(chart: OrgChart, agent: Agent, load: Mapping[str, int]) -> AtCap
     )
 
 
-RISKS: Final[tuple[Risk, ...]] = ("low", "medium", "high")
-_MINUTE: Final = 60_000
-BY_LEVEL: Final = {
-    0: AutonomyLimits(iterations=5, minutes=10, files=0, lines=0, tool_calls=10),
-    1: AutonomyLimits(iterations=20, minutes=30, files=10, lines=1000, tool_calls=50),
-    2: AutonomyLimits(iterations=50, minutes=60, files=30, lines=3000, tool_calls=200),
-    3: AutonomyLimits(iterations=100, minutes=120, files=50, lines=5000, tool_calls=500),
-}
-
-
 def limits_of(agent: Agent) -> AutonomyLimits:
     """What one run of the agent may use: its own figures, else those of its level, else None for no limit."""
     level = agent.autonomy.level
@@ -346,60 +339,3 @@ def may_take(chart: OrgChart | None, name: str, *, level: int | None, risk: Risk
         required={what: value for what, value in needed.items() if value is not None},
         available={what: value for what, value in there.items() if value is not None},
     )
-
-
-UNAVAILABLE: Final = "agent.unavailable"
-AVAILABLE: Final = "agent.available"
-INTERVAL_MS: Final = 60_000
-TIMEOUT_MS: Final = 10_000
-THRESHOLD: Final = 3
-
-
-class AgentHealth(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The health record of an agent: whether it can be reached, since when, and why that was said."""
-
-    agent: str
-    available: bool
-    since: str
-    reason: str
-
-
-class Watch(msgspec.Struct, frozen=True, kw_only=True):
-    """The checks of one agent so far: when the last one was, and how many have failed since one succeeded."""
-
-    checked_at: int
-    failures: int = 0
-
-    @property
-    def due_at(self) -> int:
-        """When the next check is due."""
-        return self.checked_at + INTERVAL_MS
-
-    @property
-    def unhealthy(self) -> bool:
-        """Whether enough checks in a row have failed."""
-        return self.failures >= THRESHOLD
-
-
-def checked_health(watch: Watch, answered_ms: int | None, now: int) -> Watch:
-    """The checks after one more; `answered_ms` is how long the agent took, None without an answer."""
-    healthy = answered_ms is not None and answered_ms <= TIMEOUT_MS
-    return Watch(checked_at=now, failures=0 if healthy else watch.failures + 1)
-
-
-def health_of(event: Event) -> AgentHealth | None:
-    """What an event says of an agent's health; None when it says nothing of it."""
-    if event.type not in (UNAVAILABLE, AVAILABLE):
-        return None
-    agent, reason = str(event.payload.get("agent", "")), str(event.payload.get("reason", ""))
-    return AgentHealth(agent=agent, available=event.type == AVAILABLE, since=event.timestamp, reason=reason)
-
-
-def without_unavailable(chart: OrgChart, unavailable: Collection[str]) -> OrgChart:
-    """The chart as it is for who gives out work: an agent that cannot be reached is not active."""
-    if not any(agent.id in unavailable and agent.active for agent in chart.agents):
-        return chart
-    agents = tuple(
-        msgspec.structs.replace(agent, active=False) if agent.id in unavailable else agent for agent in chart.agents
-    )
-    return msgspec.structs.replace(chart, agents=agents)

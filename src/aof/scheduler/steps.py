@@ -34,8 +34,8 @@ from aof.kernel.model import OURSELVES, Draft, attempt_of, day, millis
 from aof.kernel.ports import CommandLine, Trust
 from aof.kernel.unit_of_work import Done
 from aof.messages import service as messages_service
+from aof.org.health import AVAILABLE, INTERVAL_MS, THRESHOLD, UNAVAILABLE, Watch, checked_health
 from aof.org.model import HUMAN, Agent, OrgChart
-from aof.org.routing import AVAILABLE, INTERVAL_MS, THRESHOLD, UNAVAILABLE, Watch, checked_health
 from aof.runs.evolve import present_heartbeat
 from aof.runs.model import lease_end
 from aof.scheduler.model import STARTED, Action, Overdue, Snapshot
@@ -52,7 +52,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.jobs.operations import Execute
     from aof.jobs.rules import Job
-    from aof.org.routing import AgentHealth
+    from aof.org.health import AgentHealth
 
 
 class WorkerHost(Protocol):
@@ -370,8 +370,8 @@ class HandoffSteps:
         return self._did(command)
 
 
-def _said(action: Action) -> handoffs_delegation.SayUnanswered:
-    return handoffs_delegation.SayUnanswered(
+def _said(action: Action) -> handoffs_delegation.RecordUnanswered:
+    return handoffs_delegation.RecordUnanswered(
         actor=OURSELVES, task_id=action.task_id, handoff_id=action.handoff_id or "", reason=action.reason
     )
 

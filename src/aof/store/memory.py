@@ -33,7 +33,7 @@ from aof.kernel.model import (
     task_id,
 )
 from aof.org import chart as org_chart
-from aof.org import routing
+from aof.org import health as org_health
 from aof.org.model import OrgChart
 from aof.runs.model import Heartbeat, Run, RunResult
 from aof.store import base
@@ -46,7 +46,7 @@ from aof.supervision import rules as supervision_rules
 from aof.supervision.chronicle import FlowFacts, SpanPage, SpanQuery
 from aof.support.typed import prepare_type
 from aof.tasks.model import FileLock, Task
-from aof.workflows import control
+from aof.workflows import templates
 from aof.workflows.model import occupied_by
 
 
@@ -470,9 +470,9 @@ class MemoryStore:
         found = (audit.audit_record(event) for event in self.events(query.after))
         return tuple(islice((one for one in found if one is not None and query.matches(one)), query.limit))
 
-    def health(self) -> dict[str, routing.AgentHealth]:
+    def health(self) -> dict[str, org_health.AgentHealth]:
         """What the log says last of each agent's health."""
-        return {one.agent: one for event in self.events() if (one := routing.health_of(event)) is not None}
+        return {one.agent: one for event in self.events() if (one := org_health.health_of(event)) is not None}
 
     def audit_files(self, project: str) -> AuditFiles | None:  # noqa: ARG002 - the contract's form
         """There are no files."""
@@ -582,7 +582,7 @@ class FixedWorkflows:
         document = self.documents.get(name)
         if document is None:
             return None
-        checked = control.validate_template(document, name)
+        checked = templates.validate_template(document, name)
         return WorkflowReport(
             name=name, path="", ok=checked.template is not None, findings=checked.findings, document=document
         )

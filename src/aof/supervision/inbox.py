@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.kernel.context import Environment
+    from aof.org.health import AgentHealth
     from aof.org.model import Agent
-    from aof.org.routing import AgentHealth
     from aof.runs.model import Heartbeat
     from aof.supervision.operations import AgentPage, AgentRow, HeldWork, InboxItem, InboxPage
     from aof.supervision.rules import Attention

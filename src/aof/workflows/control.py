@@ -1,45 +1,21 @@
-"""What people do with a gated task.
-
-Check its template, begin it, let it go on, change it, answer the questions of its agents.
-"""
+"""What people do with a gated task: create it, begin its workflow, let it go on, run it again, edit it."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from typing import Any, Final
-
 import msgspec
 
-from aof.errors import (
-    AlreadyAnswered,
-    AofError,
-    Call,
-    InvalidInput,
-    InvalidTransition,
-    InvalidWorkflow,
-    NoQuestion,
-    NotAttached,
-    QuestionRequired,
-    SelfAnswer,
-)
+from aof.errors import AofError, Call, InvalidInput, NotAttached
 from aof.kernel import commands
-from aof.kernel import limits as kernel_limits
 from aof.kernel.commands import Decision, Records, Verdict
 from aof.kernel.evolve import evolve_draft
-from aof.kernel.findings import Finding, Step, misshapen, suggestion
-from aof.kernel.model import EXAMPLES, FINISHED, Draft, is_agent_name, iso
-from aof.org import rights
-from aof.runs import leases as runs_leases
+from aof.kernel.model import FINISHED, Draft, iso
 from aof.runs import results as runs_results
-from aof.support.typed import prepare_type
 from aof.tasks import lifecycle
 from aof.tasks import rules as tasks_rules
-from aof.tasks.model import Question, Task
-from aof.tasks.rules import close_run, to_blocked
-from aof.workflows import hops, rules
+from aof.tasks.model import Task
 from aof.workflows.hops import Walk, reset_by, state_of
-from aof.workflows.model import ENDED, LOST, Hop, Template, begun, builtins, leases, workflow_of
+from aof.workflows.model import ENDED, LOST, begun, builtins, workflow_of
+from aof.workflows.templates import usable
 
 
 def create(records: Records, command: commands.CreateGated, now: int) -> Verdict:
@@ -67,22 +43,6 @@ def _over_at_once(walk: Walk) -> tuple[Draft, ...]:
         return ()
     walk.drafts = []
     return walk.finish("every hop was skipped").drafts
-
-
-def usable(document: dict[str, Any], name: str | None) -> Template | InvalidWorkflow:
-    """The template that a document is, or what is first wrong with it."""
-    checked = validate_template(document, name)
-    if checked.template is not None:
-        return checked.template
-    first = next(finding for finding in checked.findings if finding.severity == "error")
-    more = f" (and {len(checked.findings) - 1} more)" if len(checked.findings) > 1 else ""
-    shown = str(name)[:80]
-    return InvalidWorkflow(
-        f"the workflow '{shown}' cannot be used: {first.where}: {first.detail}{more}",
-        f"{first.fix}; see all of it",
-        Call("workflow_check", {"name": shown}),
-        workflow=shown,
-    )
 
 
 def attach(records: Records, command: commands.Attach, now: int) -> Verdict:
@@ -142,7 +102,7 @@ def resume(records: Records, command: commands.Resume, now: int) -> Verdict:
 
 
 def promote(records: Records, command: commands.Promote, now: int) -> Verdict:
-    """From backlog to where its hops are, once nothing is waited for."""
+    """Move the task from backlog to where its hops are, once it waits for nothing."""
     verdict = lifecycle.promote(records, command, now)
     if isinstance(verdict, AofError) or not verdict.drafts:
         return verdict
@@ -162,20 +122,15 @@ def retry(records: Records, command: commands.RetryTask, now: int) -> Verdict:
             walk.add("task.retrying", hop.id, reason=command.reason, cause="rerun", byHand=True)
         whole = verdict.drafts if task.retry.waits_for_children else ()
         return Decision(drafts=(*whole, *walk.drafts))
-    statuses = walk.workflow.statuses()
+    statuses = {hop.id: hop.status for hop in walk.workflow.hops}
     lost = tuple(name for name, status in statuses.items() if status in LOST or status not in ENDED)
     again = lost if task.status != "done" and lost else tuple(statuses)
     for name in reset_by(walk.workflow, again):
-        walk.step(
-            name, "reset", "waiting", reason=command.reason, rejections=0, role=_own_role(walk, name), escalated=False
-        )
+        role = walk.workflow.template.by_id[name].role
+        walk.step(name, "reset", "waiting", reason=command.reason, rejections=0, role=role, escalated=False)
     revived = [draft for draft in verdict.drafts if draft.type != "task.transitioned" or draft.task_id != task.id]
     decision = walk.finish(command.reason)
     return msgspec.structs.replace(decision, drafts=(*revived, *decision.drafts))
-
-
-def _own_role(walk: Walk, hop: str) -> str:
-    return walk.workflow.template.by_id[hop].role
 
 
 def edit(records: Records, command: commands.Edit, now: int) -> Verdict:
@@ -190,353 +145,3 @@ def edit(records: Records, command: commands.Edit, now: int) -> Verdict:
             Call("create", {"title": task.title, "brief": "…", "workflow": "…"}),
         )
     return tasks_rules.edit(records, command, now)
-
-
-ASKED: Final = "task.question.asked"
-ANSWERED: Final = "task.question.answered"
-WAITS: Final = "waits_for_answer"
-ANSWER: Final = 4_000  # characters
-_CHOICES: Final = 10
-_OPEN: Final = 8  # questions of one task
-
-
-def ask(records: Records, command: commands.Ask, now: int) -> Verdict:
-    """Record the question, which is also a heartbeat; the same text again is the same open question."""
-    task = records.task(command.task_id)
-    if task.gated:
-        return _ask_at_hop(records, task, command, now)
-    holder = runs_leases.authorize(task, command)
-    if isinstance(holder, AofError):
-        return holder
-    assert task.lease is not None
-    asked = _asked(task, command, holder, task.lease.run_id)
-    if isinstance(asked, AofError):
-        return asked
-    if not command.leave:
-        return Decision(drafts=asked, heartbeat=runs_leases.next_beat(records, task, now), agent=holder)
-    reason = _short(command.text)
-    closed = close_run(task, now, status="released", code=WAITS, message=reason)
-    held = to_blocked(task, now, kind="waiting_input", reason=reason, by=holder)
-    return Decision(drafts=(*asked, *closed, held), agent=holder)
-
-
-def _ask_at_hop(records: Records, task: Task, command: commands.Ask, now: int) -> Verdict:
-    hop = hops.held_hop(task, workflow_of(task), command)
-    if isinstance(hop, AofError):
-        return hop
-    holder = hop.agent or command.acting
-    asked = _asked(task, command, holder, str(hop.run_id), hop.id)
-    if isinstance(asked, AofError):
-        return asked
-    if not command.leave:
-        return Decision(drafts=asked, heartbeat=hops.next_beat(records, task, hop, now), agent=holder)
-    walk, reason = Walk(records, task, now), _short(command.text)
-    walk.drafts += asked
-    walk.end_run(hop, status="released", code=WAITS, message=reason)
-    walk.step(hop.id, "blocked", "blocked", hop.run_id, agent=holder, reason=reason)
-    return walk.finish(WAITS, agent=holder)
-
-
-def _asked(
-    task: Task, command: commands.Ask, agent: str, run: str, hop: str | None = None
-) -> tuple[Draft, ...] | AofError:
-    """The event of a question; none where this run has already asked it; or the refusal."""
-    text = command.text.strip()
-    if problem := _malformed(task, command, text):
-        return problem
-    known = next((one for one in task.open_questions if one.text == text), None)
-    if known is not None and known.run_id == run:
-        return ()
-    if known is None and len(task.open_questions) >= _OPEN:
-        return QuestionRequired(
-            f"{task.id} has {_OPEN} open questions already",
-            "wait for the answer to one of them",
-            Call("show", {"task_id": task.id}),
-        )
-    said: dict[str, Any] = {"id": known.id if known is not None else _next_id(task), "text": text, "by": agent}
-    said |= {"runId": run} | ({"hop": hop} if hop is not None else {})
-    if choices := [choice.strip() for choice in command.choices]:
-        said["choices"] = choices
-    return (Draft(type=ASKED, task_id=task.id, run_id=run, payload={"question": said}),)
-
-
-def _malformed(task: Task, command: commands.Ask, text: str) -> AofError | None:
-    problem = kernel_limits.text("text", text, kernel_limits.PROGRESS, required=True) or kernel_limits.items(
-        "choices", command.choices, _CHOICES, single_line=True
-    )
-    if problem is not None:
-        problem.call = Call("ask", {"task_id": task.id, "text": "Which of both?", "choices": ["this", "that"]})
-    return problem
-
-
-def _next_id(task: Task) -> str:
-    """Questions of a task are numbered; the last one is always on record."""
-    return f"Q{max((int(one.id[1:]) for one in task.questions), default=0) + 1}"
-
-
-def _short(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= kernel_limits.REASON else f"{words[: kernel_limits.REASON - 1]}…"
-
-
-def answer(records: Records, command: commands.AnswerQuestion, now: int) -> Verdict:
-    """Record the answer, once; what was blocked by the question can be done again."""
-    task = records.task(command.task_id)
-    if problem := kernel_limits.text("text", command.text, ANSWER, required=True):
-        problem.call = Call("answer", {"task_id": task.id, "text": "…"})
-        return problem
-    question = _meant(task, command)
-    if isinstance(question, AofError):
-        return question
-    if refusal := _own_question(records, task, question, command):
-        return refusal
-    said: dict[str, Any] = {
-        "question": question.id,
-        "text": command.text.strip(),
-        "by": command.acting,
-        "askedBy": question.by,
-    }
-    if all(one.id != question.id for one in task.questions):
-        said["asked"] = _recorded(question)
-    told = Draft(type=ANSWERED, task_id=task.id, run_id=question.run_id, payload=said)
-    return _followed(records, task, question, command, told, now)
-
-
-def _own_question(
-    records: Records, task: Task, question: Question, command: commands.AnswerQuestion
-) -> SelfAnswer | None:
-    """Refuse an answer to one's own question, where callers are authenticated: no agent permits itself anything."""
-    policy = records.policy
-    bound = policy.binds or command.proven is not None or command.vouched is not None
-    own = question.by in (command.acting, command.session)
-    if not own or not bound or rights.is_person(policy.org, command.acting, policy.maintainers):
-        return None
-    return SelfAnswer(
-        f"{question.by} has asked question {question.id} of {task.id} and cannot answer it",
-        "let a person or another agent answer it",
-        Call("show", {"task_id": task.id}),
-        question=question.id,
-    )
-
-
-def _recorded(question: Question) -> dict[str, Any]:
-    return {"id": question.id, "text": question.text, "by": question.by, "at": question.at}
-
-
-def _meant(task: Task, command: commands.AnswerQuestion) -> Question | AofError:
-    """The open question that is answered, or why there is none."""
-    if task.status in FINISHED:
-        return InvalidTransition(
-            f"{task.id} is {task.status}: nobody waits for an answer any more",
-            "say it in a comment",
-            Call("comment", {"task_id": task.id, "text": "…"}),
-            status=task.status,
-        )
-    waiting = task.open_questions or _blocking(task)
-    if command.question is not None:
-        named = next((one for one in (*task.questions, *waiting) if one.id == command.question), None)
-        if named is None:
-            return _none(task, f"{task.id} has no question {command.question[:40]!r}")
-        return named if named.answer is None else _too_late(task, named)
-    return waiting[0] if len(waiting) == 1 else _unclear(task, waiting)
-
-
-def _unclear(task: Task, waiting: tuple[Question, ...]) -> AofError:
-    """Why an answer that names no question is refused."""
-    if waiting:
-        names = ", ".join(one.id for one in waiting)
-        return QuestionRequired(
-            f"several questions of {task.id} are open: {names}",
-            "name the one that you answer",
-            Call("answer", {"task_id": task.id, "question": waiting[0].id, "text": "…"}),
-            questions=[one.id for one in waiting],
-        )
-    if task.questions:
-        return _too_late(task, task.questions[-1])
-    return _none(task, f"no agent has asked anything about {task.id}")
-
-
-def _blocking(task: Task) -> tuple[Question, ...]:
-    """What a task without questions waits for, as a question; where a handoff asks, its return is the answer."""
-    held = task.blocked
-    if held is None or held.kind != "waiting_input" or task.handoffs:
-        return ()
-    return (Question(id=_next_id(task), text=held.reason, by=held.by, at=held.since),)
-
-
-def _too_late(task: Task, question: Question) -> AlreadyAnswered:
-    given = question.answer
-    assert given is not None
-    return AlreadyAnswered(
-        f"question {question.id} of {task.id} was answered by {given.by} at {given.at}",
-        "say more in a comment",
-        Call("comment", {"task_id": task.id, "text": "…"}),
-        question=question.id,
-        answered_by=given.by,
-        answered_at=given.at,
-    )
-
-
-def _none(task: Task, why: str) -> NoQuestion:
-    return NoQuestion(why, "see what it waits for", Call("show", {"task_id": task.id}))
-
-
-def _followed(  # noqa: PLR0917 - what a decision is made of
-    records: Records, task: Task, question: Question, command: commands.AnswerQuestion, told: Draft, now: int
-) -> Verdict:
-    """The answer, and what it sets free: a task or a hop that nobody runs and that only waited for it."""
-    by = command.acting
-    others = [one for one in task.open_questions if one.id != question.id]
-    if task.gated:
-        held = next((hop for hop in workflow_of(task).hops if hop.id == question.hop), None)
-        free = held is not None and held.status == "blocked" and not any(one.hop == question.hop for one in others)
-        paused = task.blocked is not None and task.blocked.kind == "paused"
-        if held is None or not free or paused or task.status == "backlog":
-            return Decision(drafts=(told,), agent=by)
-        walk = Walk(records, task, now)
-        walk.drafts.append(told)
-        walk.step(held.id, "unblocked", "ready", agent=by, reason=f"answered by {by}")
-        return walk.finish(f"answered by {by}", agent=by)
-    waits = task.blocked is not None and task.blocked.kind == "waiting_input" and not task.handoffs and not others
-    if not waits or leases(task):
-        return Decision(drafts=(told,), agent=by)
-    back = "backlog" if task.metadata.get("draft") else "ready"
-    returned = tasks_rules.back_to_waiting(records, task, back, now, reason=f"answered by {by}")
-    return Decision(drafts=(told, *returned), agent=by)
-
-
-HOPS: Final = 20
-BYTES: Final = 8_192
-_MOST_REJECTIONS: Final = 20
-_HOP_ID: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z", re.ASCII)
-_At = tuple[Step, ...]
-
-
-class Checked(msgspec.Struct, frozen=True):
-    """The template, if it can be used, and what was found."""
-
-    template: Template | None
-    findings: tuple[Finding, ...]
-
-
-def validate_template(document: Any, name: str | None = None) -> Checked:
-    """Everything that is wrong with a document, and the template that it is; `name` is its file's."""
-    findings = tuple(misshapen(document, Template))
-    if findings:
-        return Checked(None, findings)
-    template = msgspec.convert(document, prepare_type(Template))
-    findings = (*_itself(template, name), *_hops(template), *_edges(template), *_conditions(template))
-    usable = all(finding.severity != "error" for finding in findings)
-    return Checked(template if usable else None, findings)
-
-
-def _wrong(code: str, at: _At, detail: str, fix: str) -> Finding:
-    return Finding(code=code, severity="error", at=at, detail=detail, fix=fix)
-
-
-def _itself(template: Template, name: str | None) -> Iterator[Finding]:
-    if not is_agent_name(template.name):
-        yield _wrong("bad_name", ("name",), f"{template.name[:80]!r} is not a valid name", "use letters, digits and -")
-    elif name is not None and template.name != name:
-        fix = f"write 'name: {name}', or rename the file"
-        yield _wrong("other_name", ("name",), f"the file is '{name}.yaml' and the name is '{template.name}'", fix)
-    if not 1 <= template.rejection_limit <= _MOST_REJECTIONS:
-        detail = f"rejectionLimit {template.rejection_limit} is not possible"
-        yield _wrong("bad_limit", ("rejectionLimit",), detail, f"use 1 to {_MOST_REJECTIONS}")
-    if not template.hops:
-        yield _wrong("no_hops", ("hops",), "there are no hops", "add one: - {id: implement, role: developer}")
-    if len(template.hops) > HOPS:
-        yield _wrong("too_many_hops", ("hops",), f"there are more than {HOPS} hops", "split it into several tasks")
-    elif (size := len(msgspec.json.encode(template))) > BYTES:
-        yield _wrong("too_large", ("hops",), f"it takes {size:,} bytes, the limit is {BYTES:,}", "make it shorter")
-
-
-def _hops(template: Template) -> Iterator[Finding]:
-    seen: set[str] = set()
-    for number, hop in enumerate(template.hops):
-        at: _At = ("hops", number)
-        if _HOP_ID.match(hop.id) is None:
-            fix = "use up to 64 small letters, digits, - and _, beginning with a letter or digit"
-            yield _wrong("bad_id", (*at, "id"), f"{hop.id[:80]!r} cannot name a hop", fix)
-        elif hop.id in seen:
-            yield _wrong("duplicate_id", (*at, "id"), f"the hop '{hop.id}' is there twice", "give each its own id")
-        seen.add(hop.id)
-        yield from _hop(hop, at)
-
-
-def _hop(hop: Hop, at: _At) -> Iterator[Finding]:
-    for key, role in (("role", hop.role), ("escalateTo", hop.escalate_to)):
-        if role is not None and not is_agent_name(role):
-            fix = "use letters, digits and . _ - @ : +"
-            yield _wrong("bad_name", (*at, key), f"hop '{hop.id[:80]}': {role[:80]!r} cannot name a role", fix)
-    if hop.timeout is not None and hop.timeout_ms is None:
-        detail = f"hop '{hop.id[:80]}': {hop.timeout[:80]!r} is not a duration"
-        yield _wrong("bad_duration", (*at, "timeout"), detail, f"write {EXAMPLES}")
-    if hop.escalate_to is not None and hop.timeout is None:
-        detail = f"hop '{hop.id[:80]}' names whom to escalate to, but never times out"
-        yield _wrong("no_timeout", (*at, "escalateTo"), detail, "add 'timeout: 2h', or take escalateTo away")
-    if hop.can_reject and not hop.depends_on:
-        detail = f"hop '{hop.id[:80]}' can reject, but no hop comes before it"
-        yield _wrong("nothing_to_reject", (*at, "canReject"), detail, "add dependsOn, or take canReject away")
-    if hop.rejection_strategy != "origin" and not hop.can_reject:
-        detail = f"hop '{hop.id[:80]}' has a rejectionStrategy and cannot reject"
-        fix = "add 'canReject: true', or take it away"
-        yield Finding(code="unused", severity="warning", at=(*at, "rejectionStrategy"), detail=detail, fix=fix)
-
-
-def _edges(template: Template) -> Iterator[Finding]:
-    known = set(template.by_id)
-    for number, hop in enumerate(template.hops):
-        for place, before in enumerate(hop.depends_on):
-            at: _At = ("hops", number, "dependsOn", place)
-            if before not in known:
-                fix = suggestion(before[:80], known, f"use one of: {', '.join(sorted(known))}")
-                yield _wrong("unknown_hop", at, f"hop '{hop.id}' waits for '{before[:80]}', which is not a hop", fix)
-            elif before in hop.depends_on[:place]:
-                yield _wrong("duplicate_edge", at, f"hop '{hop.id}' waits for '{before}' twice", "name it once")
-    yield from _circles(template)
-
-
-def _circles(template: Template) -> Iterator[Finding]:
-    """Hops that wait for themselves, and those that only such hops lead to."""
-    if template.hops and all(hop.depends_on for hop in template.hops):
-        fix = "let one hop have no dependsOn"
-        yield _wrong("no_start", ("hops",), "no hop can be the first: each waits for another", fix)
-    for number, hop in enumerate(template.hops):
-        above = template.before(hop.id)
-        at: _At = ("hops", number, "dependsOn")
-        if hop.id in above:
-            ring = " → ".join(_ring(template, hop.id))
-            yield _wrong("cycle", at, f"hop '{hop.id}' waits for itself: {ring}", "take one of these edges away")
-        elif any(before in template.before(before) for before in above):
-            yield _wrong("unreachable", at, f"hop '{hop.id}' waits for hops that never open", "break the cycle first")
-
-
-def _ring(template: Template, hop_id: str) -> list[str]:
-    """The way from a hop along its predecessors back to itself."""
-    trails: list[list[str]] = [[hop_id]]
-    seen: set[str] = set()
-    for trail in trails:
-        for before in template.by_id[trail[-1]].depends_on if trail[-1] in template.by_id else ():
-            if before == hop_id:
-                return [*trail, before]
-            if before not in seen:
-                seen.add(before)
-                trails.append([*trail, before])
-    return [hop_id]
-
-
-def _conditions(template: Template) -> Iterator[Finding]:
-    for number, hop in enumerate(template.hops):
-        if hop.condition is None:
-            continue
-        at: _At = ("hops", number, "condition")
-        wrong = [*rules.condition_problems(hop.condition)]
-        for path, detail, fix in wrong:
-            yield _wrong("bad_condition", (*at, *path), f"hop '{hop.id}': {detail}", fix)
-        above = template.before(hop.id)
-        for path, name in [] if wrong else rules.hops_in(hop.condition):
-            if name not in above:
-                what = "no hop" if name not in template.by_id else "no hop that comes before it"
-                fix = f"use one of: {', '.join(sorted(above)) or 'the task fields, for nothing comes before it'}"
-                yield _wrong("bad_condition", (*at, *path), f"hop '{hop.id}' asks for '{name[:80]}', {what}", fix)

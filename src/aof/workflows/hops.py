@@ -1,4 +1,4 @@
-"""One commit's way through a workflow: which hop an agent may have, how its run begins, and who holds it."""
+"""Hops: what follows from their state, which one an agent may take, how its run begins, and who holds it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from aof.errors import (
     RunRequired,
     StaleLease,
 )
-from aof.kernel import commands
-from aof.kernel import limits as kernel_limits
+from aof.kernel import commands, limits
 from aof.kernel.commands import Decision, Records, Verdict
 from aof.kernel.findings import suggestion
 from aof.kernel.model import DELEGATED, OURSELVES, TRANSITIONS, Draft, iso, millis, run_id, run_place
@@ -44,16 +43,17 @@ from aof.tasks import rules as tasks_rules
 from aof.tasks.fields import bad_ttl
 from aof.tasks.model import Task
 from aof.tasks.rules import close_hops, failure, to_blocked, transition
+from aof.workflows.conditions import condition_holds
+from aof.workflows.evolve import STEPS, apply_event
 from aof.workflows.model import ENDED, LOST, UNOPENED, Hop, HopState, Workflow, workflow_of
-from aof.workflows.rules import STEPS, apply_event, condition_holds
 
 State = Literal["running", "ready", "review", "blocked", "done", "failed"]
-_COME_TO: tuple[tuple[str, State], ...] = (
-    ("running", "running"),
-    ("ready", "ready"),
-    ("review", "review"),
-    ("blocked", "blocked"),
-)
+_FIRST: Final[tuple[State, ...]] = (
+    "running",
+    "ready",
+    "review",
+    "blocked",
+)  # the first of them that a hop is in counts
 _STATUS_OF: Final = {
     "running": "in-progress",
     "ready": "ready",
@@ -63,6 +63,8 @@ _STATUS_OF: Final = {
     "failed": "deadletter",
 }
 _LAST: Final = ("blocked", "backlog", "done", "cancelled", "deadletter")
+# Where an agent can take no hop, it gets the refusal with the least weight.
+_WEIGHTS: Final[dict[type[AofError], int]] = {HopRoleMismatch: 0, OwnWork: 0, AlreadyClaimed: 1}
 
 
 class HopStep(msgspec.Struct, frozen=True):
@@ -116,8 +118,8 @@ def _superseded(workflow: Workflow, state: HopState) -> HopStep | None:
 def state_of(workflow: Workflow) -> State:
     """What all the hops together come to."""
     statuses = set(workflow.statuses().values())
-    for status, state in _COME_TO:
-        if status in statuses:
+    for state in _FIRST:
+        if state in statuses:
             return state
     ends = (workflow.hop(hop.id) for hop in workflow.template.hops if not workflow.template.dependents[hop.id])
     return "failed" if any(end.status in LOST for end in ends) else "done"
@@ -129,7 +131,7 @@ def status_of(state: State) -> str:
 
 
 def condition_facts(workflow: Workflow, task: Task) -> dict[str, Any]:
-    """What a condition may ask for."""
+    """What the conditions of a workflow are compared with."""
     fields: dict[str, Any] = msgspec.to_builtins(task)
     return fields | {"hops": {hop.id: msgspec.to_builtins(hop) for hop in workflow.hops}}
 
@@ -149,7 +151,7 @@ def reset_by(workflow: Workflow, targets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Walk:
-    """The workflow as it is after the steps so far, and the drafts of those steps."""
+    """One commit's way through a workflow: the workflow after the steps so far, and the drafts of those steps."""
 
     def __init__(self, records: Records, task: Task, now: int, workflow: Workflow | None = None) -> None:
         self.records = records
@@ -178,27 +180,23 @@ class Walk:
             self.add(draft.type, hop.id, draft.run_id, **payload)
 
     def settle(self) -> None:
-        """Everything that follows by itself."""
+        """Take all steps that follow by themselves."""
         while (step := next_step(self.workflow, self.task)) is not None:
             status = "ready" if step.kind == "opened" else step.kind
             self.step(step.hop, step.kind, status, reason=step.reason, superseded=step.superseded or None)
 
     def finish(self, reason: str, *, agent: str | None = None, heartbeat: Heartbeat | None = None) -> Decision:
-        """Let follow what follows, and bring the task to the status that its hops come to."""
+        """Take all steps that follow by themselves, and bring the task to the status that its hops come to."""
         self.settle()
         state = state_of(self.workflow)
         if state in ("done", "failed"):
-            closed_as = Draft(type="task.workflow.closed", task_id=self.task.id, payload={"state": state})
-            self.drafts.append(closed_as)
+            closed = Draft(type="task.workflow.closed", task_id=self.task.id, payload={"state": state})
+            self.drafts.append(closed)
         target = status_of(state)
         if target != self.status:
-            self._go(target, reason)
+            for following in status_path(self.status, target):  # over legal edges only; each is an event
+                self._move(following, reason, last=following == target)
         return Decision(drafts=tuple(self.drafts), agent=agent, heartbeat=heartbeat)
-
-    def _go(self, target: str, reason: str) -> None:
-        """Over legal edges only; each is an event."""
-        for following in status_path(self.status, target):
-            self._move(following, reason, last=following == target)
 
     def _move(self, target: str, reason: str, *, last: bool) -> None:
         task, now, origin = self.task, self.now, self.status
@@ -223,14 +221,13 @@ class Walk:
     def _error(self) -> dict[str, str]:
         """The first hop that failed by itself is the cause of all the others."""
         lost = sorted((hop for hop in self.workflow.hops if hop.status in LOST), key=lambda hop: hop.ended_at or "")
-        own = [hop for hop in lost if not self._passed_on(hop)]
+        edges = self.workflow.template.by_id
+        failed = {hop.id for hop in lost}
+        own = [hop for hop in lost if failed.isdisjoint(edges[hop.id].depends_on)]
         first = (own or lost)[0]
         cause = "timed_out" if first.status == "timed_out" else "lost" if first.outcome == "lost" else "failed"
         error = failure(self.task, self.now, "hop_failed", f"hop '{first.id}': {first.reason}", cause)
         return error | ({"runId": first.run_id} if first.run_id else {})
-
-    def _passed_on(self, hop: HopState) -> bool:
-        return any(self.workflow.hop(name).status in LOST for name in self.workflow.template.by_id[hop.id].depends_on)
 
 
 def status_path(origin: str, target: str) -> tuple[str, ...]:
@@ -249,11 +246,12 @@ def status_path(origin: str, target: str) -> tuple[str, ...]:
 def claim_hop(records: Records, command: commands.Claim, now: int) -> Verdict:
     """Take one hop: the one that is named, else the first that this agent can take."""
     task = records.task(command.task_id)
-    named = kernel_limits.line("key", command.key, kernel_limits.ITEM) or kernel_limits.names(worker=command.worker)
+    named = limits.line("key", command.key, limits.ITEM) or limits.names(worker=command.worker)
     if problem := named or unprovable(command):
         return problem
     held = [hop for hop in workflow_of(task).hops if hop.lease is not None and claims_again(hop.lease, command)]
-    again = next((hop for hop in held if hop.id == command.hop or _has_key(hop, command)), None)
+    keyed = [hop for hop in held if command.key is not None and hop.lease is not None and hop.lease.key == command.key]
+    again = next((hop for hop in held if hop.id == command.hop or hop in keyed), None)
     if again is not None:
         return Decision(replayed=task.id, agent=command.acting, run=again.run_id)
     refusal = graph.hop_readiness(records, task, now)
@@ -264,18 +262,24 @@ def claim_hop(records: Records, command: commands.Claim, now: int) -> Verdict:
         mine = held[0].run_id if held and command.hop is None else None
         return Decision(replayed=task.id, agent=command.acting, run=mine) if mine else hop
     walk = Walk(records, task, now)
-    kept_by = command.actor if command.keep else None
     own = records.policy.self_review and own_work(records, task, hop, command) is not None
-    more = {"key": command.key, "secretDigest": command.secret_digest, "keptBy": kept_by, "selfReview": own or None}
+    more: dict[str, str | bool | None] = {"key": command.key, "secretDigest": command.secret_digest}
+    more |= {"keptBy": command.actor if command.keep else None, "selfReview": own or None}
     refusal = start_hop(walk, hop, command.acting, ttl_ms=command.ttl_ms, worker=command.worker, **more)
     if refusal is not None:
         return refusal
-    run = run_id(task.id, task.retry.attempts + 1, records.run_tag)
-    return walk.finish("claimed", agent=command.acting, heartbeat=_first_beat(walk, hop.id, run))
-
-
-def _has_key(hop: HopState, command: commands.Claim) -> bool:
-    return command.key is not None and hop.lease is not None and hop.lease.key == command.key
+    lease = walk.workflow.hop(hop.id).lease
+    assert lease is not None
+    beat = Heartbeat(
+        task_id=task.id,
+        agent_id=lease.agent,
+        run_id=lease.run_id,
+        last_heartbeat=lease.acquired_at,
+        beat_count=0,
+        expires_at=lease.expires_at,
+        hop=hop.id,
+    )
+    return walk.finish("claimed", agent=command.acting, heartbeat=beat)
 
 
 def chosen(records: Records, task: Task, command: commands.Claim | commands.Complete, now: int) -> HopState | AofError:
@@ -283,22 +287,18 @@ def chosen(records: Records, task: Task, command: commands.Claim | commands.Comp
     workflow, wanted = workflow_of(task), command.hop
     if wanted is not None:
         named = hop_named(task, workflow, wanted)
-        return named if isinstance(named, AofError) else _not_to_take(records, task, named, command, now) or named
+        return named if isinstance(named, AofError) else _take_refusal(records, task, named, command, now) or named
     refusals: list[AofError] = []
     for hop in workflow.hops:
-        refusal = _not_to_take(records, task, hop, command, now)
+        refusal = _take_refusal(records, task, hop, command, now)
         if refusal is None:
             return hop
         refusals.append(refusal)
-    by_weight = sorted(refusals, key=lambda refusal: _WEIGHTS.get(type(refusal), 2))
-    return by_weight[0]
-
-
-_WEIGHTS: dict[type[AofError], int] = {HopRoleMismatch: 0, OwnWork: 0, AlreadyClaimed: 1}
+    return min(refusals, key=lambda refusal: _WEIGHTS.get(type(refusal), 2))
 
 
 def hop_named(task: Task, workflow: Workflow, wanted: str) -> HopState | InvalidInput:
-    """The hop of that name."""
+    """The hop of that name; else the refusal that names those that there are."""
     known = {hop.id: hop for hop in workflow.hops}
     if wanted in known:
         return known[wanted]
@@ -309,7 +309,7 @@ def hop_named(task: Task, workflow: Workflow, wanted: str) -> HopState | Invalid
     )
 
 
-def _not_to_take(
+def _take_refusal(
     records: Records, task: Task, hop: HopState, command: commands.Claim | commands.Complete, now: int
 ) -> AofError | None:
     agent = command.acting
@@ -341,22 +341,22 @@ def _not_to_take(
 
 
 def wrong_role(
-    records: Records, task: Task, hop: HopState, agent: str, said: str | None = None
+    records: Records, task: Task, hop: HopState, agent: str, given: str | None = None
 ) -> HopRoleMismatch | None:
     """The refusal of an agent without the hop's role in the org chart; maintainers outside the chart need none."""
     chart = records.policy.org
     if chart is None or rights.is_person(chart, agent, records.policy.maintainers):
         return None
     has = rights.roles_of(chart, agent)
-    if said is not None and said != hop.role:
-        given = f"the role given is '{said[:80]}'"
+    if given is not None and given != hop.role:
+        why = f"the role given is '{given[:80]}'"
     elif hop.role not in has:
-        given = f"{agent} has {', '.join(sorted(has)) or 'no role'}"
+        why = f"{agent} has {', '.join(sorted(has)) or 'no role'}"
     else:
         return None
     who = ", ".join(chart.holders.get(hop.role, ())[:10]) or "nobody in the org chart"
     return HopRoleMismatch(
-        f"hop '{hop.id}' of {task.id} needs the role '{hop.role}', and {given}",
+        f"hop '{hop.id}' of {task.id} needs the role '{hop.role}', and {why}",
         f"leave it to {who}",
         Call("workflow_show", {"name": task.id}),
         hop=hop.id,
@@ -411,7 +411,7 @@ def start_hop(
     task = walk.task
     kept = more.get("keptBy") is not None
     ttl = task_ttl(walk.records, task, agent, kept=kept) if ttl_ms is None else ttl_ms
-    named = kernel_limits.names(agent=agent, worker=worker)
+    named = limits.names(agent=agent, worker=worker)
     if problem := named or bad_ttl("ttl_ms", ttl) or too_long(walk.records, agent, ttl):
         return problem
     attempt = task.retry.attempts + 1
@@ -434,30 +434,16 @@ def start_hop(
     return None
 
 
-def _first_beat(walk: Walk, hop: str, run: str) -> Heartbeat:
-    lease = walk.workflow.hop(hop).lease
-    assert lease is not None
-    return Heartbeat(
-        task_id=walk.task.id,
-        agent_id=lease.agent,
-        run_id=run,
-        last_heartbeat=lease.acquired_at,
-        beat_count=0,
-        expires_at=lease.expires_at,
-        hop=hop,
-    )
-
-
 def held_hop(task: Task, workflow: Workflow, command: commands.OnTask) -> HopState | AofError:
     """The hop that a worker's write counts for, or why the caller may not write."""
     running = workflow.running()
     if command.run is not None:
         own = [hop for hop in running if hop.lease is not None and hop.lease.run_id == command.run]
-        return _shown(task, own[0], command) if own and task.cancel is None else stale_hop(task, command.run)
+        return _if_proven(task, own[0], command) if own and task.cancel is None else stale_hop(task, command.run)
     mine = [hop for hop in running if hop.lease is not None and hop.lease.agent == command.acting]
     kept = [hop for hop in running if hop.lease is not None and kept_for(hop.lease, command.actor)]
     if len(kept) == 1 and command.agent in (None, kept[0].agent):
-        return _shown(task, kept[0], command) if task.cancel is None else stale_hop(task, str(kept[0].run_id))
+        return _if_proven(task, kept[0], command) if task.cancel is None else stale_hop(task, str(kept[0].run_id))
     if not running:
         return StaleLease(
             f"{task.id} is {graph.stands(task)}: nobody is running it", *graph.way_on(task, command.acting)
@@ -477,11 +463,11 @@ def held_hop(task: Task, workflow: Workflow, command: commands.OnTask) -> HopSta
             "name the run that the claim returned",
             same_call(command, str(mine[0].run_id)),
         )
-    return _shown(task, mine[0], command) if task.cancel is None else stale_hop(task, str(mine[0].run_id))
+    return _if_proven(task, mine[0], command) if task.cancel is None else stale_hop(task, str(mine[0].run_id))
 
 
-def _shown(task: Task, hop: HopState, command: commands.OnTask) -> HopState | AofError:
-    """The hop, where the caller has shown what it was asked to show."""
+def _if_proven(task: Task, hop: HopState, command: commands.OnTask) -> HopState | AofError:
+    """The hop, where the caller has proven what its lease asks for."""
     assert hop.lease is not None
     return unproven(task, hop.lease, command) or hop
 
@@ -535,7 +521,7 @@ def release(records: Records, command: commands.Release, now: int) -> Verdict:
     hop = held_hop(task, workflow, command)
     if isinstance(hop, AofError):
         return hop
-    if problem := kernel_limits.text("reason", command.reason, kernel_limits.REASON):
+    if problem := limits.text("reason", command.reason, limits.REASON):
         return problem
     walk = Walk(records, task, now, workflow)
     children = graph.awaited_children(records, command)

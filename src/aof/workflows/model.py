@@ -1,7 +1,6 @@
 """A workflow as data: the template of its hops, and where a gated task stands, as `workflow` holds it.
 
-The keys of `workflows/<name>.yaml` are the camel-case names of the template's fields. Must not know files, events or
-commands, nor what may happen next.
+The keys of `workflows/<name>.yaml` are the camel-case names of the template's fields.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     """Common form of every nested record."""
 
 
-class Past(_Part, frozen=True, kw_only=True):
+class PastStep(_Part, frozen=True, kw_only=True):
     """One step that a hop made: when, to what, by whom and why. The log has all of them, a task the last ones."""
 
     at: str
@@ -139,7 +138,7 @@ class HopState(_Part, frozen=True, kw_only=True):
     ended_at: str | None = None
     escalated: bool = False
     superseded: bool = False
-    history: tuple[Past, ...] = ()
+    history: tuple[PastStep, ...] = ()
 
 
 class Feedback(_Part, frozen=True, kw_only=True):
@@ -193,15 +192,12 @@ def builtins(workflow: Workflow) -> dict[str, Any]:
 
 
 def leases(task: Task) -> tuple[Lease, ...]:
-    """Everybody's right to write to the task: its own lease, or those of its hops."""
-    if task.lease is not None:
-        return (task.lease,)
-    hops = task.workflow.get("hops", ())
-    return tuple(msgspec.convert(hop["lease"], prepare_type(Lease)) for hop in hops if "lease" in hop)
+    """The leases of a task: its own, or those of its hops."""
+    return tuple(lease for _, lease in held_leases(task))
 
 
 def held_leases(task: Task) -> tuple[tuple[str, Lease], ...]:
-    """The same with what the records of each run go by."""
+    """The same, each with the name under which the records of its run are kept."""
     if task.lease is not None:
         return ((task.id, task.lease),)
     hops = (hop for hop in task.workflow.get("hops", ()) if "lease" in hop)
@@ -223,8 +219,8 @@ def occupied_by(task: Task) -> tuple[str, ...]:
 
 def has_open_hop(task: Task) -> bool:
     """Whether somebody could take a hop of the task while others of it run."""
-    going_on = task.gated and task.status == "in-progress" and task.cancel is None
-    return going_on and any(hop.get("status") == "ready" for hop in task.workflow["hops"])
+    under_way = task.gated and task.status == "in-progress" and task.cancel is None
+    return under_way and any(hop.get("status") == "ready" for hop in task.workflow["hops"])
 
 
 def waits_at_hop(task: Task) -> bool:
@@ -233,8 +229,8 @@ def waits_at_hop(task: Task) -> bool:
     return waits and any(hop.get("status") == "ready" for hop in task.workflow["hops"])
 
 
-# What a condition may ask of a task, as far as an edit changes it.
-_ASKED: Final = (
+# What a condition may name of a task, as far as an edit changes it.
+_EDITABLE: Final = (
     "title",
     "priority",
     "owner",
@@ -253,7 +249,7 @@ def read_fields(task: Task) -> frozenset[str]:
     A workflow that has not begun may be any: it may ask for whatever conditions can ask for.
     """
     if not task.gated:
-        return frozenset(_ASKED if task.routing.workflow else ())
+        return frozenset(_EDITABLE if task.routing.workflow else ())
     found: set[str] = set()
     queue: list[Any] = [hop.get("condition") for hop in task.workflow["template"]["hops"]]
     while queue:

@@ -1,7 +1,4 @@
-"""How a hop ends: complete advances, needs_review sends back, blocked holds.
-
-Or it fails, vanishes or runs out of time.
-"""
+"""How a hop ends: it completes, sends work back, is held; or it fails, its worker vanishes, its time runs out."""
 
 from __future__ import annotations
 
@@ -38,6 +35,7 @@ from aof.workflows.model import HopState, Workflow, workflow_of
 
 OUTCOMES: Final = {"complete": "done", "needs_review": "needs_review", "blocked": "blocked"}
 MEANINGS: Final = "complete (advance), needs_review (send back, with blockers), blocked (hold, with blockers)"
+ACTIVE: Final = ("ready", "in-progress", "review")
 
 
 def complete(records: Records, command: commands.Complete, now: int) -> Verdict:
@@ -54,37 +52,40 @@ def complete(records: Records, command: commands.Complete, now: int) -> Verdict:
         own = is_own(records.policy, task, command, authors(task, command.hop))
         again = _again(records, task, workflow, command, _ended(task, command)) if own else None
         return again or _accepted(records, command, command.summary, now)
-    return _ends_a_hop(records, task, workflow, command, now)
-
-
-def _ends_a_hop(records: Records, task: Task, workflow: Workflow, command: commands.Complete, now: int) -> Verdict:
     walk = Walk(records, task, now, workflow)
     hop = _hop_of(walk, workflow, command)
     if isinstance(hop, AofError):
-        refused = _explained(task, workflow, command) or hop
+        refused = _bad_outcome(task, workflow, command) or hop
         late = isinstance(refused, StaleLease | NotLeaseHolder)
         return _late(records, task, command, refused) if late else refused
+    return _completed(walk, hop, command)
+
+
+def _completed(walk: Walk, hop: HopState, command: commands.Complete) -> Verdict:
+    """The run's report, its end, and the hop's step; or what is wrong with the report."""
+    records, task, workflow = walk.records, walk.task, walk.workflow
+    agent, outcome = hop.agent or command.acting, OUTCOMES.get(str(command.outcome), "")
     problem = (
-        _explained(task, workflow, command, hop)
-        or malformed_report(command, task, OUTCOMES[str(command.outcome)])
-        or wrong_role(records, task, hop, hop.agent or command.acting, command.caller_role)
+        _bad_outcome(task, workflow, command, hop)
+        or malformed_report(command, task, outcome)
+        or wrong_role(records, task, hop, agent, command.caller_role)
         or _cannot_reject(task, workflow, hop, command)
-        or question_open(
-            task, command, OUTCOMES[str(command.outcome)], (hop.agent or command.acting, hop.run_id or ""), hop.id
-        )
+        or question_open(task, command, outcome, (agent, hop.run_id or ""), hop.id)
     )
+    if problem is None and workflow.template.by_id[hop.id].auto_advance and closes(walk, hop.id, outcome):
+        problem = not_reconciled(records, task, command, outcome)
     if problem is not None:
         return problem
-    if workflow.template.by_id[hop.id].auto_advance and closes(walk, hop.id, OUTCOMES[str(command.outcome)]):
-        problem = not_reconciled(records, task, command, OUTCOMES[str(command.outcome)])
-        if problem is not None:
-            return problem
-    _end(walk, walk.workflow.hop(hop.id), command)
+    run = hop.run_id or run_id(task.id, task.retry.attempts + 1, records.run_tag)
+    report = report_of(records, task, command, outcome, (agent, run))
+    walk.add(report.type, hop.id, run, **report.payload)
+    walk.add("task.attempt.completed", hop.id, run, agent=agent, outcome=outcome)
+    follow(walk, hop.id, outcome, command.blockers, command.summary)
     return walk.finish(str(command.outcome), agent=hop.agent)
 
 
 def _after_the_end(records: Records, task: Task, workflow: Workflow, command: commands.Complete) -> Verdict:
-    """A repeated report changes nothing; one that comes too late must not seem to have been heard."""
+    """The task is done: a repeated report changes nothing, and one that comes too late is refused."""
     if ran_work(task, command.acting) or command.run is not None:
         refusal = _ended(task, command) if command.run is None else stale_hop(task, command.run)
         return _again(records, task, workflow, command, refusal)
@@ -133,7 +134,7 @@ def _last_by(workflow: Workflow, command: commands.Complete) -> list[HopState]:
 
 
 def _repeats(records: Records, task: Task, workflow: Workflow, command: commands.Complete) -> bool:
-    """Whether the last run of a hop has said exactly this: then it stands, whatever could be done next."""
+    """Whether the last run of a hop has reported exactly this: then it stands, whatever could be done next."""
     if command.outcome not in OUTCOMES or (command.run is None and _holds(workflow, command.acting)):
         return False
     report = report_of(records, task, command, OUTCOMES[command.outcome], (command.acting, ""))
@@ -179,15 +180,15 @@ def _perhaps_repeated(task: Task, hop: HopState, command: commands.Complete) -> 
     )
 
 
-def current(workflow: Workflow) -> str:
+def _open_hops(workflow: Workflow) -> str:
     """The hops that the work is at, as messages name them."""
     open_now = [hop.id for hop in workflow.hops if hop.status in ("running", "ready", "review", "blocked")]
     return ", ".join(open_now) or "none"
 
 
 def outcome_required(task: Task, workflow: Workflow, hop: str | None, what: str) -> OutcomeRequired:
-    """The teaching refusal for a gated task."""
-    at = hop or current(workflow)
+    """The refusal that says which outcomes a hop can end with."""
+    at = hop or _open_hops(workflow)
     return OutcomeRequired(
         f"{task.id} is in a DAG workflow ('{workflow.name}', current hop: '{at}'); {what}",
         f"the parameter 'outcome' says how a hop ends: {MEANINGS}; without it the hop is complete",
@@ -197,10 +198,10 @@ def outcome_required(task: Task, workflow: Workflow, hop: str | None, what: str)
     )
 
 
-def _explained(
+def _bad_outcome(
     task: Task, workflow: Workflow, command: commands.Complete, hop: HopState | None = None
 ) -> AofError | None:
-    """What is wrong with the call itself."""
+    """What is wrong with the outcome and its blockers."""
     name = hop.id if hop is not None else command.hop
     if command.outcome not in OUTCOMES:
         return outcome_required(task, workflow, name, f"there is no outcome '{str(command.outcome)[:80]}'")
@@ -226,22 +227,8 @@ def _cannot_reject(task: Task, workflow: Workflow, hop: HopState, command: comma
     )
 
 
-def _end(walk: Walk, hop: HopState, command: commands.Complete) -> None:
-    """The run's report, its end, and the hop's step."""
-    agent, run = hop.agent or command.acting, hop.run_id or _next_run(walk)
-    outcome = OUTCOMES[str(command.outcome)]
-    reported = report_of(walk.records, walk.task, command, outcome, (agent, run))
-    walk.add(reported.type, hop.id, run, **reported.payload)
-    walk.add("task.attempt.completed", hop.id, run, agent=agent, outcome=outcome)
-    follow(walk, hop.id, outcome, command.blockers, command.summary)
-
-
-def _next_run(walk: Walk) -> str:
-    return run_id(walk.task.id, walk.task.retry.attempts + 1, walk.records.run_tag)
-
-
 def closes(walk: Walk, hop_id: str, outcome: str) -> bool:
-    """Whether this outcome would finish the whole task; told only of tasks that declare what must be there then."""
+    """Whether this outcome would finish the whole task; False for tasks that declare nothing to check then."""
     if outcome != "done" or not lifecycle.declares(walk.task):
         return False
     trial = Walk(walk.records, walk.task, walk.now, walk.workflow)
@@ -262,35 +249,35 @@ def follow(
     """The hop's own step after its run reported an outcome; what is `open` at the task's end waits for an approval."""
     rule, hop = walk.workflow.template.by_id[hop_id], walk.workflow.hop(hop_id)
     run, agent = hop.run_id, str(hop.agent)
-    said = "; ".join(blockers)
+    text = "; ".join(blockers)
     walk.by = agent
     if outcome == "done":
         walk.drafts += withdrawn(walk.task, (agent, run or ""), hop_id)
     if outcome == "blocked":
-        reason = said or "the run reported that it is blocked"
+        reason = text or "the run reported that it is blocked"
         walk.step(hop_id, "blocked", "blocked", run, agent=agent, blockers=list(blockers), reason=reason)
     elif outcome == "needs_review" and rule.can_reject and rule.depends_on:
         send_back(walk, hop_id, agent, blockers, summary)
     elif outcome == "done" and rule.auto_advance and not open_now:
         walk.step(hop_id, "completed", "done", run, agent=agent, outcome="complete")
     else:
-        why = said or lifecycle.listed_points(open_now) or "waits for an approval"
+        why = text or lifecycle.listed_points(open_now) or "waits for an approval"
         walk.step(hop_id, "waiting_approval", "review", run, agent=agent, reason=why)
 
 
 def send_back(walk: Walk, hop_id: str, agent: str, blockers: tuple[str, ...], summary: str | None) -> None:
     """Reject: the origin, or the hops directly before, begin again with all that comes after them."""
     hop, rule = walk.workflow.hop(hop_id), walk.workflow.template.by_id[hop_id]
-    said = "; ".join(blockers)
-    more: dict[str, Any] = {"blockers": list(blockers), "workLog": f"{agent} rejected at '{hop_id}': {said}"}
+    text = "; ".join(blockers)
+    more: dict[str, Any] = {"blockers": list(blockers), "workLog": f"{agent} rejected at '{hop_id}': {text}"}
     count = hop.rejections + 1
     if count >= walk.workflow.template.rejection_limit:
         walk.step(
-            hop_id, "failed", "failed", hop.run_id, agent=agent, rejections=count, reason=_often(count, said), **more
+            hop_id, "failed", "failed", hop.run_id, agent=agent, rejections=count, reason=_often(count, text), **more
         )
         return
     back_to = rule.depends_on if rule.rejection_strategy == "predecessors" else walk.workflow.template.origins(hop_id)
-    more |= {"backTo": list(back_to), "summary": summary, "rejections": count, "reason": said}
+    more |= {"backTo": list(back_to), "summary": summary, "rejections": count, "reason": text}
     walk.step(hop_id, "rejected", "rejected", hop.run_id, agent=agent, **more)
     for name in reset_by(walk.workflow, tuple(back_to)):
         if name == hop_id:
@@ -299,15 +286,15 @@ def send_back(walk: Walk, hop_id: str, agent: str, blockers: tuple[str, ...], su
         if again.lease is not None:
             walk.end_run(again, status="cancelled", code="reset", message=f"'{hop_id}' rejected")
         if walk.workflow.hop(name).status != "waiting":
-            walk.step(name, "reset", "waiting", reason=f"'{hop_id}' rejected: {said}")
+            walk.step(name, "reset", "waiting", reason=f"'{hop_id}' rejected: {text}")
 
 
-def _often(count: int, said: str) -> str:
-    return f"rejected {count} times, last: {said}"
+def _often(count: int, text: str) -> str:
+    return f"rejected {count} times, last: {text}"
 
 
 def approve(records: Records, command: commands.Approve, now: int) -> Verdict:
-    """Accept a hop that waits for it."""
+    """Accept a hop that waits for an approval."""
     task = records.task(command.task_id)
     if task.status == "done":
         return Decision()
@@ -344,14 +331,14 @@ def reject(records: Records, command: commands.Reject, now: int) -> Verdict:
     if isinstance(hop, AofError):
         return hop
     walk = Walk(records, task, now)
-    by, said, count = command.acting, "; ".join(command.blockers), hop.rejections + 1
-    more = {"blockers": list(command.blockers), "workLog": f"{by} rejected '{hop.id}': {said}"}
+    by, text, count = command.acting, "; ".join(command.blockers), hop.rejections + 1
+    more = {"blockers": list(command.blockers), "workLog": f"{by} rejected '{hop.id}': {text}"}
     if count >= walk.workflow.template.rejection_limit:
-        walk.step(hop.id, "failed", "failed", agent=by, rejections=count, reason=_often(count, said), **more)
+        walk.step(hop.id, "failed", "failed", agent=by, rejections=count, reason=_often(count, text), **more)
     else:
-        walk.step(hop.id, "rejected", "rejected", agent=by, rejections=count, reason=said, **more)
-        walk.step(hop.id, "opened", "ready", reason=said)
-    return walk.finish(said, agent=by)
+        walk.step(hop.id, "rejected", "rejected", agent=by, rejections=count, reason=text, **more)
+        walk.step(hop.id, "opened", "ready", reason=text)
+    return walk.finish(text, agent=by)
 
 
 def _waiting(task: Task, wanted: str | None) -> HopState | AofError:
@@ -360,9 +347,12 @@ def _waiting(task: Task, wanted: str | None) -> HopState | AofError:
     if isinstance(named, AofError):
         return named
     waiting = [hop for hop in workflow.hops if hop.status == "review" and named in (None, hop)]
-    held_up = graph.being_cancelled(task) or (None if task.status not in ("backlog", "blocked") else _on_hold(task))
-    if held_up is not None:
-        return held_up
+    if refusal := graph.being_cancelled(task):
+        return refusal
+    if task.status in ("backlog", "blocked"):
+        why = f": {task.blocked.reason}" if task.blocked else ""
+        call = Call("unblock", {"task_id": task.id})
+        return NotReady(f"{task.id} is {task.status}{why}", "let it go on first", call)
     if len(waiting) == 1:
         return waiting[0]
     if waiting:
@@ -372,7 +362,7 @@ def _waiting(task: Task, wanted: str | None) -> HopState | AofError:
             "name one of them",
             Call("approve", {"task_id": task.id, "hop": waiting[0].id}),
         )
-    at = wanted or current(workflow)
+    at = wanted or _open_hops(workflow)
     return OutcomeRequired(
         f"no hop of {task.id} waits for an approval (workflow '{workflow.name}', current hop: '{at}'); "
         "its holder gives an outcome",
@@ -415,11 +405,6 @@ def _ended_by_outcome(
     claim = Call("claim", {"task_id": task.id, "hop": at.id, "agent": command.acting})
     refusal.hint, refusal.call, refusal.otherwise = f"claim '{at.id}' first", claim, (f"then {what} '{at.id}'", ends)
     return refusal
-
-
-def _on_hold(task: Task) -> NotReady:
-    why = f": {task.blocked.reason}" if task.blocked else ""
-    return NotReady(f"{task.id} is {task.status}{why}", "let it go on first", Call("unblock", {"task_id": task.id}))
 
 
 def fail(records: Records, command: commands.Fail, now: int) -> Verdict:
@@ -523,7 +508,7 @@ def end_session(records: Records, task: Task, agent: str, run: str | None, now: 
 
 
 def _settled(walk: Walk) -> Verdict:
-    """The workers of a task that is being cancelled have vanished: that settles it."""
+    """A cancellation is settled once all workers of the task have vanished."""
     task, records, now = walk.task, walk.records, walk.now
     running = walk.workflow.running()
     if not running or not all(_over(records, task, hop, now) for hop in running):
@@ -562,9 +547,6 @@ def time_out(records: Records, command: commands.TimeOut, now: int) -> Verdict:
     else:
         walk.step(hop.id, "timed_out", "timed_out", run, agent=hop.agent, reason=why)
     return walk.finish("hop_timeout")
-
-
-ACTIVE: Final = ("ready", "in-progress", "review")
 
 
 def deadlines(task: Task, dependencies: Iterable[Task | None] = ()) -> dict[str, int]:

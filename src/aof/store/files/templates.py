@@ -14,7 +14,7 @@ from aof.kernel.model import is_agent_name
 from aof.store.directory import WorkflowReport
 from aof.store.files import markdown, strict_yaml
 from aof.store.files.disk import read, refuse_link
-from aof.workflows import control
+from aof.workflows import templates
 
 TEMPLATES_FOLDER: Final = "templates"
 _TASK_TEMPLATES_ENDING: Final = ".md"
@@ -91,7 +91,7 @@ def _checked(name: str, path: str, content: bytes) -> WorkflowReport:
         return _unreadable(name, path, f"the file is not UTF-8: {error.reason}", "save it as UTF-8", None)
     except UnreadableTask as error:
         return _unreadable(name, path, error.message, error.hint, error.details.get("line"))
-    checked = control.validate_template(document, name)
+    checked = templates.validate_template(document, name)
     where = strict_yaml.yaml_places(text) if checked.findings else {}
     findings = tuple(_placed(finding, where) for finding in checked.findings)
     return WorkflowReport(name=name, path=path, ok=checked.template is not None, findings=findings, document=document)

@@ -1,11 +1,8 @@
-"""What all commands about handoffs share.
-
-The checks of an agent, the choice of a target, ownership, and the events of a step.
-"""
+"""What all commands about handoffs share: who may speak, who can take one, who owns the task, and the events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import msgspec
@@ -15,19 +12,17 @@ from aof.errors import (
     AtCapacity,
     BudgetTooSmall,
     Call,
-    CapabilityMismatch,
     HandoffNotFound,
     InvalidTransition,
     NotAddressee,
 )
-from aof.handoffs import audit as handoffs_audit
-from aof.handoffs.audit import AuditStep, Outcome
-from aof.handoffs.guards import unlocked
-from aof.handoffs.model import MAX_LEVEL, CapabilityMatch, Checks, Handoff, Rationale, Return, Validation
+from aof.handoffs.audit import Outcome, audited
+from aof.handoffs.file_locks import unlocked
+from aof.handoffs.model import MAX_LEVEL, CapabilityMatch, Checks, Handoff, Return, Validation
 from aof.kernel.commands import Claim, Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
-from aof.kernel.model import FINISHED, Draft, Policy, iso, millis, status_allows
+from aof.kernel.model import FINISHED, Draft, Policy, iso, status_allows
+from aof.org import authorization
 from aof.org import chart as org_chart
-from aof.org import guard as org_guard
 from aof.org import routing as org_routing
 from aof.org.model import HUMAN, Agent, OrgChart
 from aof.org.rights import entry_of, is_person
@@ -36,7 +31,10 @@ from aof.tasks.model import Task
 from aof.tasks.rules import close_run, dead_lettered, failure, to_blocked, transition
 from aof.workflows.model import leases
 
-_TOLD = 500
+_DETAIL = 500  # characters of a refusal that the log keeps
+HANDED_OVER = "handed_over"
+_OF_THE_EVENT = ("id", "timestamp", "rev")  # known when it is in the log
+_OF_THE_MESSAGE = ("request", "depth", "sent_at")  # the event of an AOF/1 request has them beside the record
 
 
 class HandoffCommand(OwnRule, frozen=True, kw_only=True):
@@ -48,7 +46,7 @@ class HandoffCommand(OwnRule, frozen=True, kw_only=True):
         """What the command does, or why it is refused."""
         raise NotImplementedError
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The task, its handoffs, the tasks above it, of which the topmost keeps the context, and everybody's load.
 
         The load decides whom to ask first. It is read without the locks of the agents, for it is looked at again under
@@ -60,7 +58,10 @@ class HandoffCommand(OwnRule, frozen=True, kw_only=True):
             one.waiting_task_id for one in known.handoffs.get(self.task_id, ()) if one.waiting_task_id is not None
         )
         write = own | frozenset(chain[1:2]) | frozenset(chain[-1:]) | waiting
-        return Needs(write=write, read=frozenset(chain) - write, handoffs=own, above=own, agents=_limited(known))
+        chart = known.policy.org
+        counted = () if chart is None else (org_routing.counted_agents(chart, agent) for agent in chart.agents)
+        agents = frozenset[str]().union(*counted)
+        return Needs(write=write, read=frozenset(chain) - write, handoffs=own, above=own, agents=agents)
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """A refusal is an event too: whoever asks later finds out who tried what."""
@@ -71,8 +72,8 @@ class HandoffCommand(OwnRule, frozen=True, kw_only=True):
     def refused(self, refusal: AofError, *drafts: Draft) -> Decision:
         """The refusal, and what is recorded of it."""
         about = {"handoffId": name} if (name := getattr(self, "handoff_id", None)) is not None else {}
-        remark = refused_call(self.operation, self.task_id, self.acting, refusal, run=self.run, **about)
-        return Decision(drafts=(*drafts, remark), refusal=refusal)
+        call = refused_call(self.operation, self.task_id, self.acting, refusal, run=self.run, **about)
+        return Decision(drafts=(*drafts, call), refusal=refusal)
 
 
 def refused_call(
@@ -80,7 +81,7 @@ def refused_call(
 ) -> Draft:
     """What is recorded of a call that was refused."""
     payload: dict[str, Any] = {"operation": operation, "agent": agent, "code": refusal.code}
-    payload |= {"detail": refusal.message[:_TOLD], **about}
+    payload |= {"detail": refusal.message[:_DETAIL], **about}
     return Draft(type="handoff.refused", task_id=task_id, run_id=run, payload=payload)
 
 
@@ -93,7 +94,8 @@ class OnHandoff(HandoffCommand, frozen=True, kw_only=True):
         """Find the handoff, then ask the rule."""
         handoff = next((one for one in records.handoffs[task.id] if one.id == self.handoff_id), None)
         if handoff is None:
-            return not_found(self.handoff_id)
+            what = f"there is no handoff {self.handoff_id[:80]!r}"
+            return HandoffNotFound(what, "list what there is", Call("handoff_list", {}))
         return self.judge_one(records, task, handoff, now, decide)
 
     def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
@@ -135,7 +137,7 @@ class OnHandoff(HandoffCommand, frozen=True, kw_only=True):
 
 
 def finished_refusal(task: Task) -> InvalidTransition | None:
-    """The refusal of a handoff of what is finished."""
+    """The refusal to hand over a finished task."""
     if task.status not in FINISHED:
         return None
     return InvalidTransition(
@@ -146,11 +148,6 @@ def finished_refusal(task: Task) -> InvalidTransition | None:
     )
 
 
-def not_found(handoff_id: str) -> HandoffNotFound:
-    """The refusal of an ID that no handoff has."""
-    return HandoffNotFound(f"there is no handoff {handoff_id[:80]!r}", "list what there is", Call("handoff_list", {}))
-
-
 def _is_human(records: Records, name: str) -> bool:
     chart, maintainers = records.policy.org, records.policy.maintainers
     if chart is None:
@@ -159,21 +156,13 @@ def _is_human(records: Records, name: str) -> bool:
     return is_person(chart, name, maintainers) or (listed is not None and listed.runner.kind == "human")
 
 
-def _limited(known: Records) -> frozenset[str]:
-    """The agents whose load is counted somewhere."""
-    chart = known.policy.org
-    if chart is None:
-        return frozenset()
-    return frozenset().union(*(org_routing.counted_agents(chart, agent) for agent in chart.agents))
-
-
 def load_of(records: Records) -> dict[str, int]:
-    """How much each agent holds whose load is counted."""
+    """How many tasks each agent holds whose load is counted."""
     return {agent: len(held) for agent, held in records.held.items()}
 
 
 def listed_agent(policy: Policy, name: str) -> Agent | None:
-    """What is known of an agent: None where nothing is, so that nothing is checked."""
+    """What the chart says of an agent; None where it says nothing, so that nothing is checked."""
     chart = policy.org
     if chart is None or not chart.declared or name not in chart.by_id:
         return None
@@ -191,50 +180,38 @@ def capability_match(agent: Agent | None, validation: Validation) -> tuple[Capab
     return ("none" if len(missing) == len(wanted) else "partial"), missing
 
 
-def is_full(chart: OrgChart | None, agent: Agent | None, load: Mapping[str, int]) -> bool:
+def is_full(records: Records, name: str) -> bool:
     """Whether the agent is at its limit, or its team is."""
-    return chart is not None and agent is not None and org_routing.capacity_refusal(chart, agent, load) is not None
+    chart, agent = records.policy.org, listed_agent(records.policy, name)
+    if chart is None or agent is None:
+        return False
+    return org_routing.capacity_refusal(chart, agent, load_of(records)) is not None
 
 
-def check_agent(policy: Policy, name: str, validation: Validation, load: Mapping[str, int], now: int) -> Checks:
-    """What the record says of a check."""
-    agent = listed_agent(policy, name)
-    matched, missing = capability_match(agent, validation)
+def check_receiver(records: Records, handoff: Handoff, now: int) -> Checks:
+    """The capabilities of the receiver, and its load against its limit, as the record keeps them."""
+    agent = listed_agent(records.policy, handoff.to_agent)
+    matched, missing = capability_match(agent, handoff.validation)
     limit = agent.concurrency if agent is not None else None
-    held = load.get(name) if limit is not None else None
+    held = load_of(records).get(handoff.to_agent) if limit is not None else None
     return Checks(capability=matched, missing=missing, load=held, limit=limit, at=iso(now))
 
 
-def too_little(policy: Policy, name: str, validation: Validation, audit: Rationale) -> BudgetTooSmall | None:
-    """The refusal of an agent whose autonomy does not suffice; None when it does."""
-    return org_routing.may_take(policy.org, name, level=validation.autonomy_budget, risk=audit.risk_level)
+def autonomy_refusal(policy: Policy, handoff: Handoff, name: str) -> BudgetTooSmall | None:
+    """The refusal of an agent whose autonomy does not suffice for the handoff; None when it does."""
+    level, risk = handoff.validation.autonomy_budget, handoff.audit.risk_level
+    return org_routing.may_take(policy.org, name, level=level, risk=risk)
 
 
-def unable(policy: Policy, handoff: Handoff, name: str, load: Mapping[str, int]) -> bool:
-    """Whether the agent could not take the handoff now, whatever it says itself."""
-    agent = listed_agent(policy, name)
-    if agent is None:
-        return False
-    short = too_little(policy, name, handoff.validation, handoff.audit) is not None
-    return (
-        not agent.active
-        or short
-        or capability_match(agent, handoff.validation)[0] == "none"
-        or is_full(policy.org, agent, load)
+def could_take(records: Records, handoff: Handoff, name: str) -> bool:
+    """Whether the agent could take the handoff now, whatever it says itself."""
+    agent = listed_agent(records.policy, name)
+    return agent is None or (
+        agent.active
+        and autonomy_refusal(records.policy, handoff, name) is None
+        and capability_match(agent, handoff.validation)[0] != "none"
+        and not is_full(records, name)
     )
-
-
-def no_capability(handoff: Handoff, name: str, missing: tuple[str, ...]) -> CapabilityMismatch:
-    """The refusal of an agent that has nothing of what is required."""
-    return CapabilityMismatch(
-        f"{name} has none of the capabilities that handoff {handoff.id} requires: {', '.join(missing)}",
-        "reject it, and it goes to an agent that has them",
-        Call("handoff_reject", {"handoff_id": handoff.id, "agent": name, "reason": "…"}),
-        missing=list(missing),
-    )
-
-
-Load = Mapping[str, int]
 
 
 def unknown_target(policy: Policy, *names: str) -> AofError | None:
@@ -243,23 +220,23 @@ def unknown_target(policy: Policy, *names: str) -> AofError | None:
     if chart is None or not chart.declared:
         return None
     strangers = (one for one in names if one != HUMAN and not is_person(chart, one, policy.maintainers))
-    return next((refusal for one in strangers if (refusal := org_guard.unknown_names(chart, {"agent": one}))), None)
+    return next((refusal for one in strangers if (refusal := authorization.unknown_names(chart, {"agent": one}))), None)
 
 
 def orchestrator(policy: Policy, handoff: Handoff) -> str:
-    """Who decides where work goes: the orchestrator of the sender's team, else its lead, else the sender itself."""
+    """Who decides where the work goes: the orchestrator of the sender's team, else its lead, else the sender itself."""
     chart = policy.org
     sender = chart.by_id.get(handoff.from_agent) if chart is not None else None
     team = chart.teams_by_id.get(sender.team or "") if chart is not None and sender is not None else None
     return (team.orchestrator or team.lead or handoff.from_agent) if team is not None else handoff.from_agent
 
 
-def alternatives(policy: Policy, handoff: Handoff, load: Load) -> tuple[str, ...]:
+def alternatives(records: Records, handoff: Handoff) -> tuple[str, ...]:
     """The agents that could take the handoff instead, the least busy first; those at their limit come last.
 
     They have all that is required. Where nothing is, they share a role or a capability with the first target.
     """
-    chart = policy.org
+    chart, load = records.policy.org, load_of(records)
     if chart is None or not chart.declared:
         return ()
     asked = {handoff.from_agent, handoff.to_agent, *handoff.tried}
@@ -270,12 +247,7 @@ def alternatives(policy: Policy, handoff: Handoff, load: Load) -> tuple[str, ...
 
 def _able(chart: OrgChart, handoff: Handoff, name: str) -> bool:
     agent, wanted = chart.by_id[name], handoff.validation.wanted
-    if not agent.active or agent.runner.kind == HUMAN:
-        return False
-    if (
-        org_routing.too_little(agent, level=handoff.validation.autonomy_budget, risk=handoff.audit.risk_level)
-        is not None
-    ):
+    if not agent.active or agent.runner.kind == HUMAN or not _trusted(agent, handoff):
         return False
     if wanted:
         return not org_routing.lacking(chart.skills[name], wanted)
@@ -290,12 +262,10 @@ def next_level(policy: Policy, origin: str, handoff: Handoff, taken: tuple[str, 
     if chart is None or not chart.declared or handoff.level >= MAX_LEVEL:
         return HUMAN
     chain = [one for one in org_chart.escalation_chain(chart, origin) if one == HUMAN or one not in taken]
-    fit = (one for one in chain if one == HUMAN or _trusted(chart, handoff, one))
-    return next(fit, HUMAN)
+    return next((one for one in chain if one == HUMAN or _trusted(chart.by_id[one], handoff)), HUMAN)
 
 
-def _trusted(chart: OrgChart, handoff: Handoff, name: str) -> bool:
-    agent = chart.by_id[name]
+def _trusted(agent: Agent, handoff: Handoff) -> bool:
     level, risk = handoff.validation.autonomy_budget, handoff.audit.risk_level
     return org_routing.too_little(agent, level=level, risk=risk) is None
 
@@ -307,9 +277,6 @@ def in_chain(policy: Policy, origin: str, suggested: str) -> bool:
         return True
     chain = org_chart.escalation_chain(chart, origin)
     return suggested == HUMAN or suggested in chain or chain in ((), (HUMAN,))
-
-
-HANDED_OVER = "handed_over"
 
 
 def runs_task(task: Task | None, agent: str) -> bool:
@@ -326,8 +293,14 @@ def waiting_task(records: Records, task: Task, sender: str, kind: str) -> Task |
 
 
 def made_to_wait(task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
-    """The sender's run ends, and its task is blocked until the return; a group waits as one."""
-    reason = wait_reason(handoff)
+    """The sender's run ends, and its task is blocked until the return; a group waits as one.
+
+    By the ID in its reason the block is recognised when the return comes.
+    """
+    if handoff.broadcast_group_id is not None:
+        reason = f"waits for the returns of broadcast {handoff.waiting_for}"
+    else:
+        reason = f"waits for the return of handoff {handoff.waiting_for} from {handoff.to_agent}"
     closed = close_run(task, now, status="released", code="waits_for_handoff", message=reason)
     return (*closed, to_blocked(task, now, kind="waiting_input", reason=reason, by=handoff.from_agent))
 
@@ -340,7 +313,7 @@ def blocked(task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft,
     return (*closed, to_blocked(task, now, kind="blocked", reason=reason, by=handoff.to_agent))
 
 
-def given_up(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
+def subtask_failed(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
     """A delegated subtask whose result did not come has failed; work on the sender's own task goes on."""
     subtask = handoff.type == "delegation" and task.parent_id is not None and not runs_task(task, handoff.from_agent)
     if not subtask or task.gated or not status_allows(task.status, "deadletter"):
@@ -350,22 +323,15 @@ def given_up(records: Records, task: Task, handoff: Handoff, reason: str, now: i
     return (*closed, *dead_lettered(records, task, now, reason=reason, error=failure(task, now, **what)))
 
 
-def wait_reason(handoff: Handoff) -> str:
-    """Why the sender's task is blocked; by the ID in it the block is recognised when the return comes."""
-    if handoff.broadcast_group_id is not None:
-        return f"waits for the returns of broadcast {handoff.waiting_for}"
-    return f"waits for the return of handoff {handoff.waiting_for} from {handoff.to_agent}"
-
-
-def woken(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
+def sender_resumed(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
     """The sender's task goes on, and is the sender's to take; one that is blocked for another reason stays so."""
     if handoff.waiting_task_id is None or handoff.waiting_for is None:
         return ()
     task = records.look(handoff.waiting_task_id)
     if task is None or task.blocked is None or handoff.waiting_for not in task.blocked.reason:
         return ()
-    mark = owner_changed(task, routing=_routed(task, handoff.from_agent))
-    return (*mark, transition(task, "ready", reason=f"handoff {handoff.id} is over"))
+    changed = owner_changed(task, routing=_routed(task, handoff.from_agent))
+    return (*changed, transition(task, "ready", reason=f"handoff {handoff.id} is over"))
 
 
 def owner_changed(task: Task, *, owner: str | None = None, routing: dict[str, Any] | None = None) -> tuple[Draft, ...]:
@@ -383,15 +349,8 @@ def owner_changed(task: Task, *, owner: str | None = None, routing: dict[str, An
 
 def _routed(task: Task, agent: str) -> dict[str, Any]:
     """The routing with this agent; where the task is in no one's hands but a person's, it names nobody."""
-    given: dict[str, Any] = msgspec.to_builtins(task.routing)
-    return {name: value for name, value in given.items() if name != "agent"} | (
-        {} if agent == HUMAN else {"agent": agent}
-    )
-
-
-def claiming(task: Task, receiver: str, secret_digest: str | None, *, keep: bool) -> Claim:
-    """The claim by which a receiver begins to run the task."""
-    return Claim(actor=receiver, agent=receiver, task_id=task.id, secret_digest=secret_digest, keep=keep)
+    kept = {name: value for name, value in msgspec.to_builtins(task.routing).items() if name != "agent"}
+    return kept if agent == HUMAN else kept | {"agent": agent}
 
 
 def ownership_taken(  # noqa: PLR0917 - all that a claim needs
@@ -433,65 +392,21 @@ def _moved(  # noqa: PLR0917 - as above
     return msgspec.structs.replace(verdict, drafts=(*drafts, *verdict.drafts))
 
 
-def given_back(task: Task, handoff: Handoff) -> tuple[Draft, ...]:
-    """With the answer to an escalation, the task is again the sender's."""
-    return owner_changed(task, owner=handoff.from_agent) if handoff.type == "escalation" else ()
-
-
-_OF_THE_EVENT = ("id", "timestamp", "rev")  # known when it is in the log
-_OF_THE_MESSAGE = ("request", "depth", "sent_at")
-
-
-def audited(
-    step: AuditStep,
-    task: Task,
-    handoff: Handoff,
-    *,
-    reason: str | None = None,
-    rationale: str | None = None,
-    resolved: int | None = None,
-    tokens: int | None = None,
-    outcome: Outcome | None = None,
-    status: str | None = None,
-    notes: str | None = None,
-) -> dict[str, Any]:
-    """The audit record of a step; `resolved` is the moment at which the handoff ended by it."""
-    return handoffs_audit.audit_payload(
-        step,
-        from_agent=handoff.from_agent,
-        to_agent=handoff.to_agent,
-        handoff_type=handoff.type,
-        reason=reason or handoff.reason,
-        task=task,
-        variables=handoff.context.context_variables,
-        artifact_count=len(handoff.context.artifacts),
-        decision_rationale=rationale or handoff.audit.decision_rationale,
-        risk_level=handoff.audit.risk_level,
-        duration_ms=resolved - millis(handoff.timestamp) if resolved is not None else None,
-        tokens_consumed=tokens,
-        outcome=outcome,
-        trigger=handoff.trigger,
-        status=status,
-        notes=notes,
-    )
-
-
 def step(kind: str, handoff: Handoff, record: dict[str, Any] | None = None, /, **payload: Any) -> Draft:
     """An event about a handoff; with the audit record of the step, where it is one."""
-    told: dict[str, Any] = {"handoffId": handoff.id, **payload}
-    return Draft(type=kind, task_id=handoff.task_id, payload=told | ({"audit": record} if record is not None else {}))
+    whole = {"handoffId": handoff.id, **payload} | ({"audit": record} if record is not None else {})
+    return Draft(type=kind, task_id=handoff.task_id, payload=whole)
 
 
-def carried(handoff: Handoff) -> dict[str, Any]:
-    """The record as the event that begins it carries it; of a message's own fields the event tells by itself."""
+def record_of(handoff: Handoff) -> dict[str, Any]:
+    """The record as the event that begins it carries it."""
     whole: dict[str, Any] = msgspec.to_builtins(handoff)
     return {name: value for name, value in whole.items() if name not in (*_OF_THE_EVENT, *_OF_THE_MESSAGE)}
 
 
-def initiated(task: Task, handoff: Handoff, *, notes: str | None = None) -> Draft:
+def initiated(task: Task, handoff: Handoff) -> Draft:
     """A handoff is on its way to its receiver."""
-    told = audited("initiated", task, handoff, notes=notes)
-    return step("handoff.initiated", handoff, told, handoff=carried(handoff))
+    return step("handoff.initiated", handoff, audited("initiated", task, handoff), handoff=record_of(handoff))
 
 
 def rejected(
@@ -506,15 +421,16 @@ def rejected(
 ) -> Draft:
     """The receiver does not take it, or cannot; `notify` is who should hear of it."""
     answer = {"status": "rejected", "reason": reason} | ({"by": by} if by is not None else {})
-    told = audited("rejected", task, handoff, reason=reason, resolved=now)
+    record = audited("rejected", task, handoff, reason=reason, resolved=now)
     more: dict[str, Any] = {"checks": msgspec.to_builtins(checks)} if checks is not None else {}
     more |= {"reason": reason} | ({"notify": notify} if notify is not None else {})
-    return step("handoff.rejected", handoff, told, acceptance=answer, **more)
+    return step("handoff.rejected", handoff, record, acceptance=answer, **more)
 
 
-def warned(handoff: Handoff, warning: str, missing: tuple[str, ...]) -> Draft:
-    """Something about the handoff that should be known, and does not stop it."""
-    return step("handoff.warning", handoff, code="capability_gap", message=warning, missing=list(missing))
+def capability_gap(handoff: Handoff, missing: tuple[str, ...]) -> Draft:
+    """The receiver lacks some of the capabilities that are required: it should be known, and stops nothing."""
+    message = f"{handoff.to_agent} lacks {', '.join(missing)}"
+    return step("handoff.warning", handoff, code="capability_gap", message=message, missing=list(missing))
 
 
 def ended(
@@ -528,12 +444,14 @@ def ended(
     remarks: Iterable[str] = (),
     **payload: Any,
 ) -> tuple[Draft, ...]:
-    """The handoff is over: its closing record, and that everything it held is free."""
+    """The handoff is over: its closing record, and that everything it held is free.
+
+    The receiver's file locks end with it; where the task has passed to the receiver, they are its run's.
+    """
     good = outcome != "failed"
     tokens = returned.audit.tokens_consumed if returned is not None else None
-    said = [returned.audit.notes, *remarks] if returned is not None else remarks
-    notes = "; ".join(filter(None, said)) or None
-    told = audited(
+    notes = "; ".join(filter(None, [returned.audit.notes if returned is not None else "", *remarks])) or None
+    record = audited(
         "completed" if good else "failed",
         task,
         handoff,
@@ -545,13 +463,8 @@ def ended(
     )
     if reason is not None:
         payload["closed_reason"] = reason
-    kind = "handoff.completed" if good else "handoff.failed"
-    closing = step(kind, handoff, told, outcome=outcome, **payload)
-    return (closing, *_unlocked(task, handoff), step("handoff.released", handoff))
-
-
-def _unlocked(task: Task, handoff: Handoff) -> tuple[Draft, ...]:
-    """The receiver's locks end with the handoff; where the task has passed to the receiver, they are its run's."""
-    own = tuple(lock for lock in task.locks if lock.agent == handoff.to_agent)
-    runs = dict.fromkeys(lock.run_id for lock in own) if handoff.type != "sequential" else ()
-    return tuple(unlocked(task, tuple(lock for lock in own if lock.run_id == run), "handoff_over") for run in runs)
+    closing = step(f"handoff.{'completed' if good else 'failed'}", handoff, record, outcome=outcome, **payload)
+    locks = tuple(lock for lock in task.locks if lock.agent == handoff.to_agent and handoff.type != "sequential")
+    runs = dict.fromkeys(lock.run_id for lock in locks)
+    freed = (unlocked(task, tuple(lock for lock in locks if lock.run_id == run), "handoff_over") for run in runs)
+    return (closing, *freed, step("handoff.released", handoff))

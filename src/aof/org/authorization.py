@@ -1,7 +1,4 @@
-"""The org chart's say in every command, and all checks of a command's caller, in order.
-
-Then the gates of the session.
-"""
+"""Whether a caller may give a command: by its name, its token, the org chart, and what gates protect."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ import msgspec
 from aof.errors import (
     AgentInactive,
     AofError,
-    ApprovalRequired,
     Call,
     EditWaits,
     NoRoute,
@@ -23,19 +19,20 @@ from aof.errors import (
     Unauthenticated,
 )
 from aof.kernel import commands
-from aof.kernel.commands import Decision, Records, Verdict
+from aof.kernel.commands import Records
 from aof.kernel.findings import suggestion
-from aof.kernel.model import FINISHED, OURSELVES, Draft, Policy, is_task_id
+from aof.kernel.model import FINISHED, OURSELVES, Policy, is_task_id
 from aof.org import rights
 from aof.org.budgets import one_run_too_many
-from aof.org.model import Agent, Gate, OrgChart, gate_for, selects
+from aof.org.gates import selects
+from aof.org.model import Agent, OrgChart
 from aof.org.rights import (
     acting,
     delivered_by,
     entry_of,
     impersonation,
     is_person,
-    kind_of,
+    leads,
     not_allowed,
     owns,
     right_for,
@@ -50,7 +47,7 @@ from aof.tasks.model import Routing, Task
 from aof.tasks.rules import changed_fields
 from aof.workflows.model import leases, read_fields, value_at
 
-_SHOWN = 10
+_SHOWN: Final = 10  # names that a refusal offers
 FIELDS: Final = ("routing", "acceptance", "constraints", "profile", "resource", "owner")
 KEYS: Final = ("reviewRequired", "risk", "profile", "workflow", "maxAttempts", "delegationDepth")
 _LEADING: Final[dict[type[commands.OnTask], str]] = {
@@ -71,7 +68,7 @@ def caller_refused(records: Records, command: commands.OnTask) -> AofError | Non
             return refusal
     if task is None or isinstance(command, commands.OwnRule):
         return None
-    if command.limited and (refusal := beyond_work(task, command) or _beyond_name(task, command)):
+    if command.limited and (refusal := beyond_work(task, command) or _role_unproven(task, command)):
         return refusal
     proven = unproven_gate(records, task, command) if policy.require_secret else None
     return proven or gate_refusal(records, task, command)
@@ -90,7 +87,7 @@ def forbidden(records: Records, chart: OrgChart, command: commands.OnTask) -> Ao
         unknown = unknown_names(chart, given)
         if unknown is not None:
             return unknown
-    return not_allowed(records, chart, task, command) or _not_its_own(records, chart, task, command)
+    return not_allowed(records, chart, task, command) or _not_to_claim(records, chart, task, command)
 
 
 def unknown_names(chart: OrgChart, routing: dict[str, Any]) -> NoRoute | None:
@@ -109,10 +106,14 @@ def unknown_names(chart: OrgChart, routing: dict[str, Any]) -> NoRoute | None:
     return None
 
 
-def _not_its_own(records: Records, chart: OrgChart, task: Task | None, command: commands.OnTask) -> AofError | None:
-    """The refusal of a claim, or of what begins with one."""
-    again = task is not None and _takes_again(task, command)
-    if task is None or task.lease is not None or not (again or _to_take(task)):
+def _not_to_claim(records: Records, chart: OrgChart, task: Task | None, command: commands.OnTask) -> AofError | None:
+    """The refusal of a claim, or of a command that begins with one."""
+    if task is None or task.lease is not None:
+        return None
+    # Work in review that is sent back to be done by the caller itself begins a run like any claim.
+    again = task.status == "review" and isinstance(command, commands.Update) and command.status == "in-progress"
+    free = task.status == "ready" or (task.gated and task.status == "in-progress")
+    if not (again or free):
         return None
     agent = entry_of(chart, acting(task, command), records.policy.maintainers)
     if agent is None or not (again or isinstance(command, commands.Complete) or right_for(task, command) == "take"):
@@ -126,18 +127,8 @@ def _not_its_own(records: Records, chart: OrgChart, task: Task | None, command: 
     return at_capacity(chart, agent, {name: len(records.held[name]) for name in counted_agents(chart, agent)})
 
 
-def _to_take(task: Task) -> bool:
-    """Whether the task, or a hop of it, may be there to be taken."""
-    return task.status == "ready" or (task.gated and task.status == "in-progress")
-
-
-def _takes_again(task: Task, command: commands.OnTask) -> bool:
-    """Whether work in review is sent back to be done by the caller itself, which begins a run like any claim."""
-    return task.status == "review" and isinstance(command, commands.Update) and command.status == "in-progress"
-
-
 def _not_for(chart: OrgChart, task: Task, agent: Agent, routing: Routing) -> AofError | None:
-    """Whatever load it has, the agent is not to take the task, by where that is routed to."""
+    """Why the agent is not to take the task, whatever load it has: it is not active, or the task goes to others."""
     if not agent.active:
         return AgentInactive(
             f"{agent.id} is not active and takes no tasks",
@@ -174,7 +165,7 @@ def gated_changes(policy: Policy, task: Task, changes: dict[str, Any]) -> tuple[
 
 
 def waiting_edit(records: Records, command: commands.ImportEdit) -> EditWaits | None:
-    """What of a person's edit a maintainer has to confirm before it is imported; None where it needs nobody."""
+    """Why a person's edit waits until a maintainer confirms it; None where it can be imported."""
     task = None if command.accepted or command.created is not None else records.look(command.task_id)
     if task is None or not records.policy.binds:
         return None
@@ -201,13 +192,14 @@ def waiting_edit(records: Records, command: commands.ImportEdit) -> EditWaits | 
 def gate_refusal(records: Records, task: Task, command: commands.OnTask) -> AofError | None:
     """Why the acting agent may not change what gates read about this task, or end somebody else's run."""
     policy = records.policy
-    agent = acting(task, command)
-    if isinstance(command, commands.Edit) and not _only_assigns(task, command):
-        fields = gated_changes(policy, task, changed_fields(task, command.changes)) if policy.binds else ()
-        return _guard_refused(records, task, command, fields) if fields else None
-    if isinstance(command, commands.Edit):
-        return rights.not_assigned(records, task, command) if policy.binds else None
-    return _interrupts(policy, task, command, agent) if policy.binds else None
+    if not policy.binds:
+        return None
+    if not isinstance(command, commands.Edit):
+        return _interrupts(policy, task, command, acting(task, command))
+    if _only_assigns(task, command):
+        return rights.not_assigned(records, task, command)
+    fields = gated_changes(policy, task, changed_fields(task, command.changes))
+    return _changes_gates(records, task, command, fields) if fields else None
 
 
 def _only_assigns(task: Task, command: commands.Edit) -> bool:
@@ -226,10 +218,7 @@ def _interrupts(policy: Policy, task: Task, command: commands.OnTask, agent: str
         task.gated and isinstance(command, commands.Update) and command.status in ("blocked", "deadletter")
     )
     holder = next((lease.agent for lease in leases(task) if lease.agent != agent), None) if ends else None
-    leads = agent in policy.maintainers or (
-        policy.org is not None and kind_of(policy.org, agent, policy.maintainers) == "lead"
-    )
-    if holder is None or leads:
+    if holder is None or agent in policy.maintainers or leads(policy, agent):
         return None
     return NotAllowed(
         f"{holder} is at work on {task.id}, and {agent} may not interrupt that",
@@ -240,10 +229,11 @@ def _interrupts(policy: Policy, task: Task, command: commands.OnTask, agent: str
     )
 
 
-def _guard_refused(records: Records, task: Task, command: commands.Edit, fields: tuple[str, ...]) -> AofError | None:
+def _changes_gates(records: Records, task: Task, command: commands.Edit, fields: tuple[str, ...]) -> AofError | None:
+    """The refusal of an agent that may not change what the task's gates read."""
     policy, agent = records.policy, acting(task, command)
-    chart, runs = policy.org, took_part(task, (agent, command.actor, command.session))
-    if is_person(chart, agent, policy.maintainers):
+    runs = took_part(task, (agent, command.actor, command.session))
+    if is_person(policy.org, agent, policy.maintainers):
         return None
     if runs and "reviewRequired" in fields:
         return OwnWork(
@@ -254,8 +244,7 @@ def _guard_refused(records: Records, task: Task, command: commands.Edit, fields:
         )
     if agent in policy.maintainers:
         return None
-    lead = chart is not None and kind_of(chart, agent, policy.maintainers) == "lead"
-    if not runs and (lead or (task.created_by == agent and agent not in policy.only_said)):
+    if not runs and (leads(policy, agent) or (task.created_by == agent and agent not in policy.only_said)):
         return None
     why = f"{agent} runs {task.id} or has run it" if runs else f"{task.id} is not {agent}'s"
     return NotAllowed(
@@ -323,9 +312,7 @@ def foreign_parent(records: Records, command: commands.OnTask, parent_id: Any) -
     if (task is not None and task.parent_id == parent.id) or not (policy.binds or leases(parent)):
         return None
     names = {command.acting, command.actor, command.session or command.actor}
-    if any(
-        owns(parent, name, policy.only_said) or name in policy.maintainers or _leads(policy, name) for name in names
-    ):
+    if any(owns(parent, name, policy.only_said) or name in policy.maintainers or leads(policy, name) for name in names):
         return None
     holders = ", ".join(lease.agent for lease in leases(parent)) or parent.owner or parent.created_by
     return NotAllowed(
@@ -334,10 +321,6 @@ def foreign_parent(records: Records, command: commands.OnTask, parent_id: Any) -
         Call("show", {"task_id": parent.id}),
         agent=command.acting,
     )
-
-
-def _leads(policy: Policy, name: str) -> bool:
-    return policy.org is not None and kind_of(policy.org, name, policy.maintainers) == "lead"
 
 
 def beyond_work(task: Task, command: commands.OnTask) -> NotAllowed | None:
@@ -366,7 +349,7 @@ def beyond_work(task: Task, command: commands.OnTask) -> NotAllowed | None:
     )
 
 
-def _beyond_name(task: Task, command: commands.OnTask) -> NotAllowed | None:
+def _role_unproven(task: Task, command: commands.OnTask) -> NotAllowed | None:
     """Why a session does not take what is meant for a role when nobody but itself has said who it is."""
     takes = right_for(task, command) == "take" or (isinstance(command, commands.Complete) and task.status == "ready")
     role = "its hops need one" if task.gated else f"it needs '{task.routing.role}'" if task.routing.role else None
@@ -381,7 +364,7 @@ def _beyond_name(task: Task, command: commands.OnTask) -> NotAllowed | None:
 
 
 def _for_leads(task: Task, command: commands.OnTask) -> str | None:
-    """What a lead does with a task, in words; also where it is a part of something else, such as an undo."""
+    """The action of a lead that the command is, in words; also as a part of something else, such as an undo."""
     if tries_again(task, command):
         return "retrying it"
     return "cancelling it" if _cancels(task, command) else _LEADING.get(type(command))
@@ -407,78 +390,3 @@ def unproven_gate(records: Records, task: Task, command: commands.OnTask) -> Una
         "send a token over HTTP, or the secret of a run of your own that is under way; a maintainer needs neither",
         Call("show", {"task_id": task.id}),
     )
-
-
-_ACTIONS: dict[type[commands.OnTask], str] = {
-    commands.CancelTask: "cancel",
-    commands.RetryTask: "retry",
-    commands.ArchiveTask: "archive",
-}
-_DOES = {"complete": "accept", "cancel": "cancel", "retry": "retry", "archive": "archive"}
-
-
-def held_by_gates(records: Records, command: commands.OnTask, verdict: Verdict) -> Verdict:
-    """The decision as far as the gates let it pass."""
-    if isinstance(verdict, AofError) or not verdict.drafts or _by_a_person(records.policy, command):
-        return verdict
-    if (refusal := _left_to_a_person(records, command)) is not None:
-        return refusal
-    kept: list[Draft] = []
-    for draft in verdict.drafts:
-        if _accepts(draft) and (gate := _gate_of(records, draft.task_id)) is not None:
-            if any(one.task_id == draft.task_id and one.payload.get("to") == "review" for one in kept):
-                continue  # it waits in review
-            if gate.band == "approval":
-                return _session_gates_refused(records.task(draft.task_id), "complete")
-        kept.append(draft)
-    return verdict if len(kept) == len(verdict.drafts) else _but(verdict, kept)
-
-
-def _but(verdict: Decision, kept: list[Draft]) -> Decision:
-    return msgspec.structs.replace(verdict, drafts=tuple(kept))
-
-
-def _by_a_person(policy: Policy, command: commands.OnTask) -> bool:
-    names = {command.acting, command.session or command.acting}
-    return all(is_person(policy.org, name, policy.maintainers) for name in names)
-
-
-def _left_to_a_person(records: Records, command: commands.OnTask) -> ApprovalRequired | None:
-    action = _ACTIONS.get(type(command))
-    if isinstance(command, commands.Update) and command.status == "cancelled":
-        action = "cancel"
-    task = records.look(command.task_id) if action is not None and command.outside else None
-    if task is None or action is None:
-        return None
-    gate = gate_for(records.policy.gates, task, action)
-    return _session_gates_refused(task, action) if gate is not None and gate.band == "approval" else None
-
-
-def _accepts(draft: Draft) -> bool:
-    return draft.type == "task.transitioned" and draft.payload.get("to") == "done"
-
-
-def _gate_of(records: Records, task_id: str) -> Gate | None:
-    task = records.look(task_id)
-    return None if task is None or task.gated else gate_for(records.policy.gates, task, "complete")
-
-
-def _session_gates_refused(task: Task, action: str) -> ApprovalRequired:
-    return ApprovalRequired(
-        f"a gate of the session charter lets only a person {_DOES[action]} {task.id}",
-        "ask a maintainer; see the gates",
-        Call("charter_show", {}),
-        task_id=task.id,
-        action=action,
-    )
-
-
-def waits_until(policy: Policy, task: Task) -> int | None:
-    """Until when completed work waits in review before it counts as accepted, in milliseconds; None where it does not.
-
-    Only work that nobody wanted reviewed is accepted by time alone.
-    """
-    gate = gate_for(policy.gates, task, "complete") if task.status == "review" and not task.gated else None
-    if gate is None or gate.band != "delay" or task.metadata.get("reviewRequired") is not False:
-        return None
-    return gate.delay_seconds * 1000
