@@ -13,6 +13,7 @@ import msgspec
 from aof.kernel.model import iso, millis
 from aof.runs.evolve import begun_lease, is_named, named_authors, progress_after, run_by
 from aof.support.typed import prepare_type
+from aof.tasks import fields as tasks_fields
 from aof.tasks.model import Failure, Task
 from aof.workflows.model import ENDED, UNOPENED, Feedback, HopState, Past, Workflow, builtins, workflow_of
 
@@ -203,10 +204,6 @@ HOP_STATUSES: Final = (
     "failed",
     "timed_out",
 )
-_ROOTS: Final = frozenset(
-    {"title", "priority", "createdBy", "owner", "resource", "visibility", "routing", "metadata", "constraints"}
-    | {"profile", "hops"}
-)
 _MISSING: Final = object()
 
 Path = tuple[str | int, ...]
@@ -304,8 +301,9 @@ def _comparison(operator: str, operand: object, at: Path) -> Iterator[Problem]:
         yield at, f"'{operator}' needs a field and a value", f"{operator}: {{field: metadata.risk, value: 3}}"
         return
     parts = operand["field"].split(".")
-    if parts[0] not in _ROOTS or not all(parts):
-        there = ", ".join(sorted(_ROOTS))
+    roots = {"createdBy", "hops", *(row.key for row in tasks_fields.WHOLE if row.asked)}
+    if parts[0] not in roots or not all(parts):
+        there = ", ".join(sorted(roots))
         yield (*at, "field"), f"no field begins with '{parts[0][:60]}'", f"begin with one of: {there}"
     value = operand["value"]
     if operator == "in" and not isinstance(value, list | tuple):
