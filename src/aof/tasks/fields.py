@@ -307,6 +307,22 @@ FIELDS: Final = (
         column="owner",
         portable="owner",
     ),
+    TaskField(
+        key="estimate",
+        kind="whole",
+        help="minutes that it should take",
+        least=1,
+        most=525_600,  # a year
+        clear="estimate",
+        bulk="new estimate in minutes",
+        label="estimate",
+        unit="minutes",
+        form="Estimate",
+        hint="in minutes",
+        listed=True,
+        column="estimate",
+        portable="estimate",
+    ),
 )
 _READ_BY_NAME: Final = ("title", "priority", "depends_on", "parent_id", "metadata")
 BY_KEY: Final = {one.key: one for one in FIELDS}

@@ -235,6 +235,8 @@ def edit(records: Records, command: Edit, _now: int) -> Verdict:
         changes |= {"body": body} if body != task.body else {}
     if not changes:
         return Decision()
+    if task.extra.keys() & changes.keys():  # a person's own keys, from before there was a field of that name
+        changes["extra"] = {name: value for name, value in task.extra.items() if name not in changes}
     kept = {name: (current | changes)[name] for name in _DEFAULTS}
     if problem := kernel_limits.data("the task", kept | {"context": task.context}):
         return problem
