@@ -55,7 +55,7 @@ class Team(RuleBasedStateMachine):
             "depends_on": tuple(data.draw(st.lists(st.sampled_from(known), max_size=2))),
             "parent_id": data.draw(st.none() | st.sampled_from(known)),
             "status": data.draw(st.sampled_from(["ready", "backlog"])),
-            "resource": data.draw(st.sampled_from([None, "gpu", "rig"])),
+            "fields": data.draw(st.sampled_from([{}, {"resource": "gpu"}, {"resource": "rig"}])),
             "key": data.draw(st.sampled_from([None, "k1", "k2"])),
             "metadata": data.draw(
                 st.fixed_dictionaries(

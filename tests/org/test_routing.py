@@ -119,7 +119,7 @@ def test_an_agent_of_that_proficiency_matches_and_one_of_less_does_not() -> None
 
 def _asking(capability: object) -> Create:
     profile = {"requiredCapabilities": [capability]}
-    return Create(actor="pm", task_id="TASK-2026-03-02-001", title="x", profile=profile)
+    return Create(actor="pm", task_id="TASK-2026-03-02-001", title="x", fields={"profile": profile})
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from aof.kernel.model import (
 from aof.kernel.needs import needs
 from aof.runs.evolve import evolve_result, evolve_run
 from aof.runs.model import Heartbeat, Run, RunResult
+from aof.tasks.fields import PLAIN
 from aof.tasks.graph import Normalized, normalized_status, readiness
 from aof.tasks.model import Task
 from aof.workflows.model import leases
@@ -59,7 +60,9 @@ class World:
 
     def create(self, title: str = "Something to do", *, actor: str = "pm", **fields: Any) -> str:
         """Create a task and give its ID."""
+        plain = {row.key: fields.pop(row.name) for row in PLAIN if row.name in fields}
         given: dict[str, Any] = {name: tuple(part) if isinstance(part, list) else part for name, part in fields.items()}
+        given |= {"fields": plain} if plain else {}
         decision = self.do(commands.Create(actor=actor, task_id=self.next_id(), title=title, **given))
         return decision.replayed or decision.drafts[0].task_id
 

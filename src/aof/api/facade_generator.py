@@ -20,6 +20,7 @@ from typing import Literal, get_origin
 from aof.api import fabric
 from aof.api.catalogue import OPERATIONS
 from aof.kernel import declarations
+from aof.tasks import fields
 
 TARGET = str(Path(fabric.__file__).with_name("facade.py"))
 _INTERNAL = ("authentication", "dispatcher")
@@ -77,6 +78,7 @@ def _text() -> str:
         {
             *found,
             *_imports_of(declarations),
+            *(f"from aof.kernel.model import {row.choice}" for row in fields.FIELDS if row.choice),
             "from aof.runs.claimed_run import ClaimedRun",
             "from aof.runs.claimed_run import Grant",
             "from aof.api.fabric import Services",
@@ -114,6 +116,13 @@ def _functions(kind: type) -> Iterator[ast.FunctionDef]:
             yield node
 
 
+_FIELD_KINDS = {  # how a method takes the fields of a new task; any other one is a text
+    "whole": ("int", None),
+    "object": ("dict[str, Any]", None),
+    "list": ("Sequence[Any]", ()),
+    "texts": ("Sequence[str]", ()),
+    "tasks": ("Sequence[str]", ()),
+}
 _PARTS = ("offers", "running_under", "review", "reviews")  # what one service needs of another
 # What changes a task only if that still has the revision that the caller has seen.
 _EXPECTING = {one.name for one in OPERATIONS if "expect_rev" in one.parameters.__struct_fields__}
@@ -159,6 +168,14 @@ def _method(place: str, function: ast.FunctionDef) -> str:
             text = annotation.__forward_arg__ if hasattr(annotation, "__forward_arg__") else annotation
             arguments.kwonlyargs.append(ast.arg(name, ast.parse(text, mode="eval").body))
             arguments.kw_defaults.append(ast.Constant(False if text == "bool" else None))
+    if arguments.kwarg is not None and arguments.kwarg.arg == "fields":  # of a task
+        arguments.kwarg = None
+        for row in reversed(fields.FIELDS):
+            if row.creates and row.name not in ("title", "description"):
+                text, usual = _FIELD_KINDS.get(row.kind, (row.choice or "str", None))
+                text += " | None" if usual is None else ""
+                arguments.kwonlyargs.insert(0, ast.arg(row.name, ast.parse(text, mode="eval").body))
+                arguments.kw_defaults.insert(0, ast.Constant(usual) if usual is None else ast.Tuple([]))
     grants = function.returns is not None and ast.unparse(function.returns) == "Grant"
     returns = "ClaimedRun" if grants else ast.unparse(function.returns) if function.returns is not None else "None"
     passed = list(_passed(arguments))

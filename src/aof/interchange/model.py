@@ -12,16 +12,18 @@ from aof.errors import AofError, Call, InvalidInput, NotAllowed
 from aof.kernel import limits as kernel_limits
 from aof.kernel.commands import Create, Decide, Needs, NeedsOf, OwnRule, Records, Verdict
 from aof.kernel.evolve import evolve_draft
-from aof.kernel.model import Priority, end_of, is_agent_name, iso, millis
+from aof.kernel.model import Priority, is_agent_name, iso, millis
 from aof.support import nesting
 from aof.support.typed import prepare_type
 from aof.tasks import body as tasks_body
+from aof.tasks.fields import TaskField, malformed
 from aof.tasks.rules import to_blocked, transition
 
 Target = Literal["ready", "backlog", "blocked", "done", "cancelled"]
 MOST_TASKS: Final = 5_000
 MOST_BYTES: Final = 10_000_000
 _KEPT_TEXT: Final = 500
+_DIGITS: Final = 18  # of a number
 _KEPT_BYTES: Final = 1_000
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -43,7 +45,7 @@ class NotMapped(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ForeignTask(msgspec.Struct, kw_only=True):
-    """One task of another tool. `key` is its ID there; edges are such keys too."""
+    """One task of another tool. `key` is its ID there; edges are such keys too. `fields` go by their keys here."""
 
     key: str
     title: str
@@ -51,11 +53,9 @@ class ForeignTask(msgspec.Struct, kw_only=True):
     status: Target = "ready"
     priority: Priority = "normal"
     tags: tuple[str, ...] = ()
-    owner: str | None = None
-    due: str | None = None
     depends_on: tuple[str, ...] = ()
     parent: str | None = None
-    acceptance: tuple[str, ...] = ()
+    fields: dict[str, Any] = {}
     about: dict[str, Any] = {}
     lost: list[NotMapped] = []
 
@@ -74,7 +74,7 @@ class Reading(msgspec.Struct):
 def new_task(key: object, title: object) -> ForeignTask:
     """A task with its ID there and a title that fits on one line."""
     name = line(key)[: kernel_limits.ITEM]
-    task = ForeignTask(key=name, title=line(title) or name, lost=[], about={})
+    task = ForeignTask(key=name, title=line(title) or name, lost=[], about={}, fields={})
     if len(line(key)) > kernel_limits.ITEM:
         task.lose("id", f"cut to {kernel_limits.ITEM} characters")
     if len(task.title) > kernel_limits.TITLE:
@@ -145,7 +145,7 @@ def set_acceptance(task: ForeignTask, values: Iterable[str]) -> None:
         task.lose("acceptance", f"only the first {kernel_limits.ITEMS} of {len(found)}")
     if any(len(one) > kernel_limits.ITEM for one in found[: kernel_limits.ITEMS]):
         task.lose("acceptance", f"criteria cut to {kernel_limits.ITEM} characters")
-    task.acceptance = tuple(one[: kernel_limits.ITEM] for one in found[: kernel_limits.ITEMS])
+    task.fields["acceptance"] = [one[: kernel_limits.ITEM] for one in found[: kernel_limits.ITEMS]]
 
 
 def set_owner(task: ForeignTask, names: list[str]) -> None:
@@ -154,12 +154,12 @@ def set_owner(task: ForeignTask, names: list[str]) -> None:
     if not found:
         return
     if is_agent_name(found[0]):
-        task.owner = found[0]
+        task.fields["owner"] = found[0]
     else:
         task.lose("assignee", f"{found[0][:80]!r} cannot be a name here")
     if len(found) > 1:
         task.lose("assignee", f"only the first of {len(found)} owns the task")
-    if found != [task.owner]:
+    if found != [task.fields.get("owner")]:
         task.about["assignees"] = found
 
 
@@ -191,17 +191,18 @@ def set_status(task: ForeignTask, value: object, known: Mapping[str, Target], in
         task.lose("status", f"{word} became {task.status}: {inexact[word]}")
 
 
-def set_due(task: ForeignTask, value: object) -> None:
-    """The due date, as a day or a moment."""
+def set_field(task: ForeignTask, row: TaskField, value: object) -> None:
+    """A field whose values are single words, such as the due date, where it can hold what is said."""
     said = line(value)
     if not said:
         return
-    try:
-        end_of(said[: kernel_limits.ITEM])
-    except (ValueError, OverflowError):
-        task.lose("due", f"{said[:80]!r} is not a day or a moment")
+    number = row.kind == "whole" and said.isascii() and said.isdecimal() and len(said) <= _DIGITS
+    kept = int(said) if number else said
+    if malformed({row.key: kept}) is None:
+        task.fields[row.key] = kept
     else:
-        task.due = said
+        what = {"moment": "a day or a moment", "whole": f"a whole number from {row.least} to {row.most:,}"}
+        task.lose(row.key, f"{said[:80]!r} is not {what.get(row.kind, 'possible here')}")
 
 
 def keep(task: ForeignTask, given: Mapping[str, Any], names: Iterable[str]) -> None:

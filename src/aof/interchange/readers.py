@@ -17,6 +17,7 @@ from aof.kernel import limits as kernel_limits
 from aof.kernel.model import Priority
 from aof.support.hashing import hexdigest
 from aof.tasks import body as tasks_body
+from aof.tasks.fields import BY_KEY, PLAIN
 from aof.tasks.model import Task
 
 _BACKLOG_STATUS: Final[Mapping[str, Target]] = {
@@ -202,7 +203,7 @@ def _beads_issue(given: dict[str, Any]) -> ForeignTask:
     model.set_priority(task, given.get("priority"), _BEADS_PRIORITY)
     model.set_tags(task, [*model.listed(given.get("labels")), *_kind(given)])
     model.set_owner(task, model.listed([given.get("assignee")]))
-    model.set_due(task, given.get("due_at"))
+    model.set_field(task, BY_KEY["due"], given.get("due_at"))
     _edges(task, given.get("dependencies"))
     model.keep(task, given, _BEADS_ABOUT)
     model.note_rest(task, given, _BEADS_USED)
@@ -468,8 +469,9 @@ def _whole(number: str, parent: str | None) -> str:
 
 
 COLUMNS: Final = (
-    "id", "title", "status", "priority", "tags", "owner", "agent", "role", "team", "dependsOn", "parent", "due",
-    "createdAt", "updatedAt", "endedAt", "description",
+    "id", "title", "status", "priority", "tags", "owner", "agent", "role", "team", "dependsOn", "parent",
+    *(row.column for row in PLAIN if row.column and row.key != "owner"), "createdAt", "updatedAt", "endedAt",
+    "description",
 )  # fmt: skip
 _LINE_END: Final = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")  # other separators of Unicode are text
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -558,7 +560,9 @@ def _table_task(given: dict[str, str]) -> ForeignTask:
     model.set_priority(task, given.get("priority"), _TABLE_PRIORITY)
     model.set_tags(task, model.listed(given.get("tags")))
     model.set_owner(task, model.listed(given.get("owner")))
-    model.set_due(task, given.get("due"))
+    for row in PLAIN:
+        if row.column and row.key != "owner":
+            model.set_field(task, row, given.get(row.column))
     task.depends_on = tuple(dict.fromkeys(model.listed(given.get("dependsOn"))))
     task.parent = model.line(given.get("parent")) or None
     model.keep(task, given, ("createdAt", "updatedAt", "endedAt"))
@@ -600,13 +604,12 @@ def _row(task: Task) -> Iterator[str]:
         "status": task.status,
         "priority": task.priority,
         "tags": ",".join(task.routing.tags),
-        "owner": task.owner,
         "agent": task.routing.agent,
         "role": task.routing.role,
         "team": task.routing.team,
         "dependsOn": ",".join(task.depends_on),
         "parent": task.parent_id,
-        "due": task.due,
+        **{row.column: getattr(task, row.name) for row in PLAIN if row.column},
         "createdAt": task.created_at,
         "updatedAt": task.updated_at,
         "endedAt": task.ended_at,

@@ -22,6 +22,7 @@ from aof.store.port import Scope
 from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 from aof.tasks import body
+from aof.tasks.fields import PLAIN
 from aof.tasks.service import with_new_id
 
 TYPE_CHECKING = False
@@ -242,9 +243,7 @@ def _creation(source: str, task: ForeignTask, key: str) -> dict[str, Any]:
         "body": task.body,
         "priority": task.priority,
         "tags": list(task.tags),
-        "owner": task.owner,
-        "due": task.due,
-        "acceptance": list(task.acceptance),
+        "fields": task.fields,
         "metadata": {"source": about},
         "key": key,
     }
@@ -253,7 +252,7 @@ def _creation(source: str, task: ForeignTask, key: str) -> dict[str, Any]:
 _TABLED = frozenset(
     {
         "schemaVersion", "id", "title", "status", "priority", "rev", "createdAt", "updatedAt", "lastTransitionAt",
-        "createdBy", "owner", "parentId", "dependsOn", "routing", "due", "endedAt", "body",
+        "createdBy", "parentId", "dependsOn", "routing", "endedAt", "body", *(row.key for row in PLAIN if row.column),
     }
 )  # fmt: skip
 

@@ -314,7 +314,7 @@ def _creation(job: Job, task: JobTask, key: str, task_id: str) -> Create:
         tags=task.tags,
         workflow=task.workflow,
         parent_id=task.parent_id,
-        resource=task.resource,
+        fields={"resource": task.resource} if task.resource is not None else {},
         metadata={} if task.review else {"reviewRequired": False},
         key=key,
     )

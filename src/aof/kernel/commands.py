@@ -10,7 +10,7 @@ import msgspec
 
 from aof.errors import AofError
 from aof.handoffs import model as handoffs_model
-from aof.kernel.model import BlockedKind, Cause, Draft, Policy, Priority, Status, Visibility, is_task_id
+from aof.kernel.model import BlockedKind, Cause, Draft, Policy, Priority, Status, is_task_id
 from aof.runs.model import Heartbeat, RunResult
 from aof.support.hashing import hexdigest
 from aof.tasks.model import FileLock, Task
@@ -276,6 +276,7 @@ NeedsOf = Callable[[OnTask, Records], Needs]
 class Create(OnTask, frozen=True, kw_only=True):
     """Create a task under an ID that was reserved for it.
 
+    `fields` are those that no rule of a creation reads by name, such as `due`, by their keys in `tasks.fields`.
     `conversation` is the session or context that the call came by. It is no part of the request: the same request may
     be made again from another session.
     """
@@ -291,13 +292,7 @@ class Create(OnTask, frozen=True, kw_only=True):
     workflow: str | None = None
     depends_on: tuple[str, ...] = ()
     parent_id: str | None = None
-    owner: str | None = None
-    resource: str | None = None
-    visibility: Visibility = "foreground"
-    due: str | None = None
-    acceptance: tuple[Any, ...] = ()
-    constraints: dict[str, Any] = {}
-    profile: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     metadata: dict[str, Any] = {}
     max_attempts: int | None = None
     conversation: str | None = None

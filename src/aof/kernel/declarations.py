@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypedDict
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from aof.kernel.model import Priority, Sort, Status, Visibility
+from aof.kernel.model import Priority, Sort, Status
 
 Effect = Literal["read", "append", "write", "destructive"]
 Tier = Literal["core", "worker", "handoff", "mail", "all"]
@@ -223,29 +223,9 @@ EventName = Annotated[int, Meta(ge=0)] | str
 At = Annotated[EventName, param("as it was after this event: its number, or 8 or more digits of its hash", EVENT)]
 Object = dict[str, Any]
 BY_KEY = "K=JSON"
-_CAPABILITIES = Extra(
-    option="--capability",
-    help="required capability, as NAME or NAME:0.8 for a minimum proficiency",
-    metavar="C",
-    many=True,
-    key="requiredCapabilities",
-)
+# What jobs say of the tasks that they create, as the rows in `tasks.fields` do.
 Tags = Annotated[list[str], param("tag", Spelling(option="--tag"))]
-Metadata = Annotated[Object, param("metadata value", Spelling(option="--meta", metavar=BY_KEY))]
-Acceptance = Annotated[
-    list[str | Object], param("acceptance criterion", Spelling(option="--acceptance", note="(text or a JSON object)"))
-]
-Constraints = Annotated[Object, param("limit on the work", Spelling(option="--constraint", metavar=BY_KEY))]
-Profile = Annotated[
-    Object, param("what the work requires of an agent", Spelling(metavar=BY_KEY, extra=(_CAPABILITIES,)))
-]
 Resource = Annotated[str, param("resource that a limited number of tasks may use at once")]
-Visible = Annotated[Visibility, param("where the task is shown")]
-Due = Annotated[
-    str, param("when it should be done", Spelling(metavar="WHEN", note="(a day, a moment, tomorrow, or +3d)"))
-]
-Parent = Annotated[str, param("parent task", Spelling(option="--parent", metavar="ID"))]
-Owner = Annotated[str, param("person or agent responsible for the task")]
 TargetAgent = Annotated[str, param("agent that it is reserved for")]
 TargetRole = Annotated[str, param("target role")]
 TargetTeam = Annotated[str, param("target team")]

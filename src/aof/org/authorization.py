@@ -42,13 +42,14 @@ from aof.org.rights import (
 )
 from aof.org.routing import at_capacity, counted_agents, routing_refusal, work_of
 from aof.runs.authentication import took_part
+from aof.tasks import fields as tasks_fields
 from aof.tasks.manual_edits import theirs
 from aof.tasks.model import Routing, Task
 from aof.tasks.rules import changed_fields
 from aof.workflows.model import leases, read_fields, value_at
 
 _SHOWN: Final = 10  # names that a refusal offers
-FIELDS: Final = ("routing", "acceptance", "constraints", "profile", "resource", "owner")
+FIELDS: Final = tuple(row.key for row in tasks_fields.WHOLE if row.gated)
 KEYS: Final = ("reviewRequired", "risk", "profile", "workflow", "maxAttempts", "delegationDepth")
 _LEADING: Final[dict[type[commands.OnTask], str]] = {
     commands.Pause: "pausing it",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from aof.kernel.model import PRIORITIES, VISIBILITIES
+from aof.tasks.fields import FIELDS, TaskField
 from aof.tasks.graph import Normalized
 
 Fields = dict[str, Any]
@@ -97,6 +98,14 @@ def _attempt(more: Fields) -> Fields:
     return _object(more | required, optional)
 
 
+# Those of a task that have no form of their own there; the others are composed in `snapshot.portable`.
+PLAIN_FIELDS = tuple(row for row in FIELDS if row.portable and row.kind in ("moment", "whole"))
+
+
+def _of_field(row: TaskField) -> Fields:
+    return {"type": "integer", "minimum": row.least, "maximum": row.most} if row.kind == "whole" else _TEXT
+
+
 TASK = _object(
     {
         "taskId": _TASK_ID,
@@ -135,7 +144,7 @@ TASK = _object(
         "lastError": _ERROR,
         "startedAt": _TIME,
         "endedAt": _TIME,
-        "due": _TEXT,
+        **{row.portable: _of_field(row) for row in PLAIN_FIELDS},
         "comments": _list(_object({"text": _SHORT}, {"at": _TIME, "by": _TEXT})),
         **_REMOTE,
     },

@@ -40,6 +40,7 @@ from aof.portable.model import (
     shortened,
     task_ref,
 )
+from aof.portable.schemas import PLAIN_FIELDS
 from aof.runs.leases import task_ttl
 from aof.tasks.body import comments_of, description
 from aof.tasks.model import Failure, Task
@@ -244,8 +245,9 @@ def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, A
     failure = _failure(scene, task)
     if failure is not None:
         shown["lastError"] = failure
-    if task.due is not None:
-        shown["due"] = task.due
+    for row in PLAIN_FIELDS:
+        if (value := getattr(task, row.name)) is not None:
+            shown[row.portable] = value
     if said_of_it := comments_of(task.body):
         shown["comments"] = [
             msgspec.to_builtins(one) | {"text": shortened(one.text)} for one in said_of_it[-_NEWEST_COMMENTS:]

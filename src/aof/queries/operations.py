@@ -28,7 +28,9 @@ from aof.portable import schemas
 from aof.queries import read_models
 from aof.runs import brief
 from aof.support.typed import prepare_type
+from aof.tasks.fields import LISTED
 
+TYPE_CHECKING = False
 _SHOWN = StandIn(operation="show", keeps=("task_id",))
 _WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
 
@@ -144,11 +146,8 @@ class PrimeParams(Params, frozen=True, kw_only=True):
     agent: Annotated[str, param("whose session begins (else the actor)")] | UnsetType = UNSET
 
 
-class TaskRow(Result, frozen=True, kw_only=True):
-    """One line of a list: who holds the task or is meant to do it, why it is held, and what is odd about its file.
-
-    `waits` says what a task in `ready` waits for; one without it can be claimed.
-    """
+class RowHead(Result, frozen=True, kw_only=True):
+    """What every line of a list begins with."""
 
     id: str
     title: str
@@ -157,7 +156,26 @@ class TaskRow(Result, frozen=True, kw_only=True):
     agent: str | UnsetType = UNSET
     reason: str | UnsetType = UNSET
     waits: str | UnsetType = UNSET
-    due: str | UnsetType = UNSET
+
+
+if TYPE_CHECKING:
+    RowFields = RowHead
+else:
+    RowFields = msgspec.defstruct(
+        "RowFields",
+        [(row.name, (int if row.kind == "whole" else str) | UnsetType, UNSET) for row in LISTED],
+        bases=(RowHead,),
+        frozen=True,
+        kw_only=True,
+    )
+
+
+class TaskRow(RowFields, frozen=True, kw_only=True):
+    """One line of a list: who holds the task or is meant to do it, why it is held, and what is odd about its file.
+
+    `waits` says what a task in `ready` waits for; one without it can be claimed.
+    """
+
     overdue: bool | UnsetType = UNSET
     state: str | UnsetType = UNSET
 

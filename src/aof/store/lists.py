@@ -6,6 +6,8 @@ objects in JSON for any encoder. Above: app and its surfaces. Below: the stores.
 
 from __future__ import annotations
 
+from aof.tasks.fields import LISTED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +110,8 @@ class Query:
 class Row(dict[str, "Any"]):
     """One line of a list: who holds the task or is meant to do it, why it is held, and what is odd about its file.
 
-    A task in `ready` that cannot be claimed now says in `waits` what it waits for.
+    `fields` are the others that lists show, where the task has them. A task in `ready` that cannot be claimed now says
+    in `waits` what it waits for.
     """
 
     __slots__ = ()
@@ -122,7 +125,7 @@ class Row(dict[str, "Any"]):
         priority: str,
         agent: str | None = None,
         reason: str | None = None,
-        due: str | None = None,
+        fields: dict[str, Any] | None = None,
         state: str | None = None,
     ) -> None:
         super().__init__(id=id, title=title, status=status, priority=priority)
@@ -130,8 +133,7 @@ class Row(dict[str, "Any"]):
             self["agent"] = agent
         if reason is not None:
             self["reason"] = reason
-        if due is not None:
-            self["due"] = due
+        self.update(fields or {})
         if state is not None:
             self["state"] = state
 
@@ -145,7 +147,7 @@ class Row(dict[str, "Any"]):
             priority=task.priority,
             agent=task.lease.agent if task.lease else _at_hops(task) if task.gated else task.routing.agent,
             reason=reason,
-            due=task.due,
+            fields={row.key: value for row in LISTED if (value := getattr(task, row.name)) is not None},
             state=state,
         )
 

@@ -11,7 +11,7 @@ from aof.kernel.evolve import evolve
 from aof.kernel.model import DOCUMENT, is_remark
 from aof.kernel.results import Result
 from aof.queries import history as queries_history
-from aof.tasks import reversal
+from aof.tasks import fields, reversal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ _COMMANDS: dict[str, type[commands.OnTask]] = {
     "edit": commands.Edit,
 }
 _MOST = 1_000  # tasks of one call
+_ROUTES = tuple(row.key for row in fields.ROUTING)
 _NOT_NARROWING = frozenset({"limit", "archived", "sort", "reverse", "cursor"})
-_ROUTING = ("agent", "role", "team", "tags")
 
 
 class BulkProblem(Result, frozen=True, kw_only=True):
@@ -166,7 +166,7 @@ def _given(command: str, reason: str | None, changes: dict[str, Any] | None) -> 
             shown = Call("bulk", {"command": "edit", "tag": "…", "changes": {"priority": "high"}, "dry_run": True})
             raise InvalidInput("there is nothing to change", "say what", shown)
         kept = {name: None if value in ("", []) else value for name, value in changes.items()}  # empty takes away
-        routing = {name: kept.pop(name) for name in _ROUTING if name in kept}
+        routing = {name: kept.pop(name) for name in _ROUTES if name in kept}
         return {"changes": kept | ({"routing": routing} if routing else {})}
     if command == "archive":
         return {}

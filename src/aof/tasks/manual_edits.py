@@ -14,6 +14,7 @@ from aof.errors import AofError, Call, InvalidInput, InvalidTransition
 from aof.kernel import limits as kernel_limits
 from aof.kernel.commands import CancelTask, Decision, ImportEdit, Records, Verdict
 from aof.kernel.model import FINISHED, SCHEMA_VERSION, STATUSES, Draft, is_task_id, status_allows
+from aof.tasks import fields as tasks_fields
 from aof.tasks import graph, lifecycle, rules
 from aof.tasks.fields import malformed
 from aof.tasks.model import Task
@@ -33,26 +34,8 @@ from aof.tasks.rules import (
 BY_HAND: Final = "edited by hand"
 MOVED: Final = "moved by hand"
 BIRTHPLACES: Final = ("backlog", "ready")
-THEIRS: Final = frozenset(
-    {
-        "title",
-        "priority",
-        "owner",
-        "parentId",
-        "dependsOn",
-        "routing",
-        "acceptance",
-        "constraints",
-        "profile",
-        "resource",
-        "visibility",
-        "due",
-        "metadata",
-        "extra",
-        "body",
-    }
-)
-_NEVER_NULL: Final = {"priority": "normal", "visibility": "foreground", "dependsOn": [], "body": ""}
+THEIRS: Final = frozenset({*(row.key for row in tasks_fields.WHOLE), "body", "extra"})
+_NEVER_NULL: Final = {row.key: row.default for row in tasks_fields.WHOLE if not row.nullable} | {"body": ""}
 
 
 def import_edit(records: Records, command: ImportEdit, now: int) -> Verdict:

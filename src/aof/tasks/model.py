@@ -226,6 +226,7 @@ class Task(_Part, frozen=True, kw_only=True):
     resource: str | None = None
     visibility: Visibility = "foreground"
     due: str | None = None
+    estimate: int | None = None
     locks: tuple[FileLock, ...] = ()
     usage: dict[str, Any] = {}
     context: dict[str, Any] = {}

@@ -11,39 +11,28 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from aof.interchange.service import Exported, Imported
+from aof.kernel import model as kernel_model
 from aof.kernel.declarations import (
     FILLED,
     TASK_TEXT,
-    Acceptance,
     ChangeParams,
     Cli,
-    Constraints,
-    Due,
     ExpectedRev,
     Extra,
     Family,
     Hop,
     IdempotencyKey,
     LeaseTime,
-    Metadata,
+    Object,
     Operation,
-    Owner,
     Params,
-    Parent,
-    Profile,
     Reason,
-    Resource,
     Spelling,
     StandIn,
-    Tags,
-    TargetAgent,
-    TargetRole,
-    TargetTeam,
-    Visible,
     one_of,
     param,
 )
-from aof.kernel.model import BlockedKind, Priority, Visibility
+from aof.kernel.model import BlockedKind
 from aof.kernel.results import (
     Assigned,
     Beaten,
@@ -70,45 +59,86 @@ from aof.runs.operations import (
     UpdateParams,
 )
 from aof.tasks.changes import BulkReport, Undone
+from aof.tasks.fields import CLEARABLE, FIELDS, ROUTING, TaskField
 from aof.tasks.rules import KINDS
 
-
-class CreateParams(Params, frozen=True, kw_only=True):
-    """A new task."""
-
-    title: Annotated[str, param("short title", Spelling(place="TITLE"))]
-    brief: Annotated[str, param("description, as Markdown", TASK_TEXT)] | UnsetType = UNSET
-    agent: TargetAgent | UnsetType = UNSET
-    team: TargetTeam | UnsetType = UNSET
-    role: TargetRole | UnsetType = UNSET
-    priority: (
-        Annotated[
-            Priority, param("urgency", Spelling(help="critical, high, normal or low"), says={"default": "normal"})
-        ]
-        | UnsetType
-    ) = UNSET
-    depends_on: Annotated[list[str], param("task that must be done first", Spelling(option="--dep", metavar="ID"))] = (
-        msgspec.field(default_factory=list)
+TYPE_CHECKING = False
+_STATED: dict[str, Any] = {  # the types of values, by the kinds of fields; any other one is a text
+    "whole": int,
+    "texts": list[str],
+    "tasks": list[str],
+    "list": list[str | Object],
+    "object": Object,
+}
+_SHORT_WAYS = {  # options that set one key of an object
+    "profile": (
+        Extra(
+            option="--capability",
+            help="required capability, as NAME or NAME:0.8 for a minimum proficiency",
+            metavar="C",
+            many=True,
+            key="requiredCapabilities",
+        ),
     )
-    parent_id: Parent | UnsetType = UNSET
-    tags: Tags = msgspec.field(default_factory=list)
-    metadata: Metadata = msgspec.field(default_factory=dict)
-    workflow: Annotated[str, param("workflow to pass through")] | UnsetType = UNSET
-    acceptance: Acceptance | UnsetType = UNSET
-    constraints: Constraints | UnsetType = UNSET
-    profile: Profile | UnsetType = UNSET
-    resource: Resource | UnsetType = UNSET
-    visibility: Visible | UnsetType = UNSET
-    due: Due | UnsetType = UNSET
-    owner: Owner | UnsetType = UNSET
-    max_attempts: Annotated[int, param("failed runs after which the task is given up", ge=1)] | UnsetType = UNSET
-    backlog: Annotated[bool, param("put it in the backlog instead of the ready queue")] | UnsetType = UNSET
-    review: (
-        Annotated[bool, param("whether a review follows", Spelling(option="--no-review", help="skip the review"))]
-        | UnsetType
-    ) = UNSET
-    template: Annotated[str, param("template to begin with, a file in templates/")] | UnsetType = UNSET
-    key: IdempotencyKey | UnsetType = UNSET
+}
+_Parameter = tuple[str, Any, Any]  # name, type and default
+
+
+def field_type(row: TaskField) -> Any:
+    """The type of a field's values."""
+    return getattr(kernel_model, row.choice) if row.kind == "choice" else _STATED.get(row.kind, str)
+
+
+def _parameter(row: TaskField, *, creates: bool = False, bulk: bool = False) -> _Parameter:
+    """A field as a parameter that may be left out."""
+    says: dict[str, Any] = {"minimum": row.least, "maximum": row.most} if row.kind == "whole" else {}
+    if creates and row.kind == "choice":
+        says = {"default": row.default}
+    if bulk:
+        spelling = Spelling(option=f"--set-{row.option.lstrip('-') or row.name}")
+        return row.name, Annotated[field_type(row), param(row.bulk, spelling, says=says or None)] | UnsetType, UNSET
+    spelling = Spelling(
+        option=row.option, metavar=row.metavar, note=row.note, help=row.usage, extra=_SHORT_WAYS.get(row.key, ())
+    )
+    return row.name, Annotated[field_type(row), param(row.help, spelling, says=says or None)] | UnsetType, UNSET
+
+
+def _params(name: str, about: str, parameters: list[_Parameter], *, base: type[Any] = Params) -> type[Any]:
+    """A struct of parameters, as if it had been written out."""
+    made = msgspec.defstruct(
+        name, parameters, bases=(base,), module=__name__, frozen=True, kw_only=True, forbid_unknown_fields=True
+    )
+    made.__doc__ = about
+    return made
+
+
+CreateParams = _params(
+    "CreateParams",
+    "A new task.",
+    [
+        ("title", Annotated[str, param("short title", Spelling(place="TITLE"))], msgspec.NODEFAULT),
+        ("brief", Annotated[str, param("description, as Markdown", TASK_TEXT)] | UnsetType, UNSET),
+        *(_parameter(row, creates=True) for row in FIELDS if row.creates and row.key not in ("title", "description")),
+        (
+            "max_attempts",
+            Annotated[int, param("failed runs after which the task is given up", ge=1)] | UnsetType,
+            UNSET,
+        ),
+        ("backlog", Annotated[bool, param("put it in the backlog instead of the ready queue")] | UnsetType, UNSET),
+        (
+            "review",
+            Annotated[bool, param("whether a review follows", Spelling(option="--no-review", help="skip the review"))]
+            | UnsetType,
+            UNSET,
+        ),
+        (
+            "template",
+            Annotated[str, param("template to begin with, a file in templates/")] | UnsetType,
+            UNSET,
+        ),
+        ("key", IdempotencyKey | UnsetType, UNSET),
+    ],
+)
 
 
 class ClaimParams(Params, frozen=True, kw_only=True):
@@ -135,48 +165,35 @@ class AssignParams(ChangeParams, frozen=True, kw_only=True):
     nobody: Annotated[bool, param("instead of an agent: whoever can take it first gets it")] | UnsetType = UNSET
 
 
-Clearable = Literal[
-    "description",
-    "owner",
-    "resource",
-    "due",
-    "parent",
-    "acceptance",
-    "constraints",
-    "profile",
-    "agent",
-    "role",
-    "team",
-    "tags",
-]
-
-
-class RoutingChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who should do a task; only what is given changes, and an empty text takes it away."""
-
-    role: TargetRole | UnsetType = UNSET
-    team: TargetTeam | UnsetType = UNSET
-    agent: TargetAgent | UnsetType = UNSET
-    tags: Tags | UnsetType = UNSET
-
-
-class EditParams(ChangeParams, frozen=True, kw_only=True):
-    """What a task says of itself."""
-
-    title: Annotated[str, param("new title", says=FILLED)] | UnsetType = UNSET
-    description: Annotated[str, param("description, as Markdown; the work log stays", TASK_TEXT)] | UnsetType = UNSET
-    priority: Priority | UnsetType = UNSET
-    routing: RoutingChange | UnsetType = UNSET
-    metadata: Metadata | UnsetType = UNSET
-    acceptance: Acceptance | UnsetType = UNSET
-    constraints: Constraints | UnsetType = UNSET
-    profile: Profile | UnsetType = UNSET
-    resource: Resource | UnsetType = UNSET
-    visibility: Visible | UnsetType = UNSET
-    owner: Owner | UnsetType = UNSET
-    due: Due | UnsetType = UNSET
-    parent_id: Parent | UnsetType = UNSET
-    clear: Annotated[list[Clearable], param("field to take away")] | UnsetType = UNSET
+_CLEARABLE: Any = Literal.__getitem__(tuple(CLEARABLE))
+RoutingChange = _params(
+    "RoutingChange",
+    "Who should do a task; only what is given changes, and an empty text takes it away.",
+    [_parameter(row) for row in ROUTING if row.edits],
+    base=msgspec.Struct,
+)
+_EDITED: dict[str, Any] = {  # what an edit takes in another way than a creation
+    "title": Annotated[str, param("new title", says=FILLED)],
+    "description": Annotated[str, param("description, as Markdown; the work log stays", TASK_TEXT)],
+    "routing": RoutingChange,
+}
+EditParams = _params(
+    "EditParams",
+    "What a task says of itself.",
+    [
+        *(
+            (row.name, _EDITED[row.key] | UnsetType, UNSET) if row.key in _EDITED else _parameter(row)
+            for row in FIELDS
+            if row.edits and row.inside != "routing"
+        ),
+        (
+            "clear",
+            Annotated[list[_CLEARABLE], param("field to take away")] | UnsetType,
+            UNSET,
+        ),
+    ],
+    base=ChangeParams,
+)
 
 
 def _claim(fabric: Any, values: dict[str, Any]) -> Claimed:
@@ -654,17 +671,15 @@ CONTROL_ROWS: tuple[Operation, ...] = (
 )
 
 
-class BulkChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an edit of many tasks changes; an empty text takes a value away."""
-
-    priority: Annotated[Priority, param("new priority", Spelling(option="--set-priority"))] | UnsetType = UNSET
-    agent: Annotated[str, param("new target agent", Spelling(option="--set-agent"))] | UnsetType = UNSET
-    role: Annotated[str, param("new target role", Spelling(option="--set-role"))] | UnsetType = UNSET
-    team: Annotated[str, param("new target team", Spelling(option="--set-team"))] | UnsetType = UNSET
-    tags: Annotated[list[str], param("new tag, in place of all", Spelling(option="--set-tag"))] | UnsetType = UNSET
-    owner: Annotated[str, param("new owner", Spelling(option="--set-owner"))] | UnsetType = UNSET
-    resource: Annotated[str, param("new resource", Spelling(option="--set-resource"))] | UnsetType = UNSET
-    visibility: Annotated[Visibility, param("new visibility", Spelling(option="--set-visibility"))] | UnsetType = UNSET
+if TYPE_CHECKING:
+    BulkChanges = msgspec.Struct
+else:
+    BulkChanges = _params(
+        "BulkChanges",
+        "What an edit of many tasks changes; an empty text takes a value away.",
+        [_parameter(row, bulk=True) for row in FIELDS if row.bulk],
+        base=msgspec.Struct,
+    )
 
 
 class BulkParams(ListParams, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from aof.errors import AofError, Call, NotUndoable
 from aof.kernel import commands
 from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, OwnRule, Records, RetryTask, Verdict
 from aof.kernel.model import DOCUMENT, FINISHED, Draft, Event
-from aof.tasks import body, graph, rules
+from aof.tasks import body, fields, graph
 from aof.tasks.model import Blocked, Task
 from aof.tasks.rules import transition
 
@@ -166,7 +166,7 @@ def _content(before: Task, after: Task) -> Iterator[Step]:
     old, new = _builtins(before), _builtins(after)
     changes = {
         name: _way_back(old.get(name), new.get(name))
-        for name in rules.EDITABLE
+        for name in fields.EDITABLE
         if name not in ("description", "parentId") and old.get(name) != new.get(name)
     }
     words = [f"{name} {_shown(new.get(name))} → {_shown(old.get(name))}" for name in changes]

@@ -63,15 +63,25 @@ from aof.workflows import model as workflows_model
 
 _EMPTY: Final[tuple[object, ...]] = (None, (), {})
 _MOST_ATTEMPTS: Final = 100
-# What is known of the caller, and not a part of the request. Nor is `due`: `+3d` is another moment each time.
+# What is known of the caller, and not a part of the request.
 _NOT_SAID: Final = (
-    "outside", "unnamed", "session", "vouched", "limited", "conversation", "expect_rev", "undoes", "bulk", "due",
-)  # fmt: skip
+    "outside",
+    "unnamed",
+    "session",
+    "vouched",
+    "limited",
+    "conversation",
+    "expect_rev",
+    "undoes",
+    "bulk",
+)
+# Fields that are in the digest of every request, as they were in those that logs have; others only where they are said.
+_ALWAYS_SAID: Final = ("owner", "resource", "visibility", "acceptance", "constraints", "profile")
 
 
 def create(records: Records, command: Create, now: int, more: dict[str, Any] | None = None) -> Verdict:
     """Create the task, or answer with the one that its key already made."""
-    if problem := _creation_malformed(command):
+    if problem := _bad_creation(command):
         return problem
     if command.key is not None:
         owner_id = records.key_owners[command.key]
@@ -127,15 +137,10 @@ def creation_events(records: Records, task_id: str, payload: dict[str, Any], now
 
 def _fields(command: Create, status: str, max_attempts: int) -> dict[str, Any]:
     optional: dict[str, Any] = {
-        "owner": command.owner,
         "parentId": command.parent_id,
         "dependsOn": list(dict.fromkeys(command.depends_on)),
         "routing": {name: value for name, value in _routing(command).items() if value},
-        "acceptance": list(command.acceptance),
-        "constraints": command.constraints,
-        "profile": command.profile,
-        "resource": command.resource,
-        "due": command.due,
+        **{key: value for key, value in command.fields.items() if value != tasks_fields.BY_KEY[key].default},
         "metadata": ({"sessionId": command.conversation} if command.conversation else {}) | command.metadata,
         "body": tasks_body.ended(command.body),
     }
@@ -147,8 +152,6 @@ def _fields(command: Create, status: str, max_attempts: int) -> dict[str, Any]:
         "createdBy": command.acting,
     }
     fields |= {name: value for name, value in optional.items() if value}
-    if command.visibility != "foreground":
-        fields["visibility"] = command.visibility
     if (most := command.max_attempts or max_attempts) != Retry().max_attempts:
         fields["retry"] = {"maxAttempts": most}
     if command.key is not None:
@@ -167,12 +170,23 @@ def _routing(command: Create) -> dict[str, Any]:
 
 
 def request_digest(command: Create) -> str:
-    """What makes two requests with one key the same request: everything but the caller and the reserved ID."""
-    fields = {name: getattr(command, name) for name in Create.__struct_fields__}  # a template is none of the caller's
-    request = Create(**fields | {"task_id": "", "actor": "", "run": None})
-    said = msgspec.to_builtins(request, order="deterministic")
-    for name in _NOT_SAID:
-        said.pop(name)
+    """What makes two requests with one key the same request: everything but the caller and the reserved ID.
+
+    A moment is left out: `+3d` is another one each time.
+    """
+    request = {name: getattr(command, name) for name in Create.__struct_fields__}  # a template is none of the caller's
+    request |= {"task_id": "", "actor": "", "run": None}
+    given, metadata, most = request.pop("fields"), request.pop("metadata"), request.pop("max_attempts")
+    request |= {name: given.get(name, tasks_fields.BY_KEY[name].default) for name in _ALWAYS_SAID}
+    request |= {"metadata": metadata, "max_attempts": most}
+    for row in tasks_fields.PLAIN:
+        if row.key not in _ALWAYS_SAID and row.kind != "moment" and given.get(row.key) is not None:
+            request[row.key] = given[row.key]
+    said = {
+        name: msgspec.to_builtins(value, order="deterministic")
+        for name, value in request.items()
+        if name not in _NOT_SAID
+    }
     return hexdigest(msgspec.json.encode(said))[:32]
 
 
@@ -188,7 +202,7 @@ def _replay(records: Records, command: Create, owner_id: str) -> Verdict:
     )
 
 
-def _creation_malformed(command: Create) -> AofError | None:
+def _bad_creation(command: Create) -> AofError | None:
     if command.status not in ("ready", "backlog"):
         return InvalidInput(
             f"a task cannot be created as {str(command.status)[:80]!r}", "create it as ready or backlog"
@@ -198,41 +212,24 @@ def _creation_malformed(command: Create) -> AofError | None:
             f"'max_attempts' cannot be {command.max_attempts}; choose a number from 1 to {_MOST_ATTEMPTS}",
             "without it, the settings say how often a task is tried",
         )
+    if unknown := command.fields.keys() - {row.key for row in tasks_fields.PLAIN}:
+        there = ", ".join(row.key for row in tasks_fields.PLAIN)
+        return InvalidInput(f"{min(unknown)[:80]!r} is no field of a new task", f"use one or more of: {there}")
     given = {
         "title": command.title,
         "body": command.body,
         "priority": command.priority,
-        "visibility": command.visibility,
-        "owner": command.owner,
-        "resource": command.resource,
-        "due": command.due,
         "parentId": command.parent_id,
         "dependsOn": command.depends_on,
         "routing": _routing(command),
-        "acceptance": command.acceptance,
-        "constraints": command.constraints,
-        "profile": command.profile,
+        **command.fields,
         "metadata": command.metadata,
     }
     said = {name: value for name, value in given.items() if value not in _EMPTY}
     return kernel_limits.key(command.key) or malformed(said)
 
 
-_DEFAULTS: Final[dict[str, Any]] = {
-    "title": "",
-    "priority": "normal",
-    "routing": {},
-    "owner": None,
-    "acceptance": [],
-    "constraints": {},
-    "profile": {},
-    "resource": None,
-    "visibility": "foreground",
-    "due": None,
-    "parentId": None,
-    "metadata": {},
-}
-EDITABLE: Final = ("description", *_DEFAULTS)
+_DEFAULTS: Final[dict[str, Any]] = {row.key: row.default for row in tasks_fields.WHOLE if row.edits}
 
 
 def edit(records: Records, command: Edit, _now: int) -> Verdict:
@@ -248,6 +245,8 @@ def edit(records: Records, command: Edit, _now: int) -> Verdict:
         changes |= {"body": body} if body != task.body else {}
     if not changes:
         return Decision()
+    if task.extra.keys() & changes.keys():  # a person's own keys, from before there was a field of that name
+        changes["extra"] = {name: value for name, value in task.extra.items() if name not in changes}
     kept = {name: (current | changes)[name] for name in _DEFAULTS}
     if problem := kernel_limits.data("the task", kept | {"context": task.context}):
         return problem
@@ -258,7 +257,7 @@ def edit(records: Records, command: Edit, _now: int) -> Verdict:
 
 def changed_fields(task: Task, given: dict[str, Any]) -> dict[str, Any]:
     """The fields whose values an edit would change, with what they would be; the description is not among them."""
-    if malformed(given) or not set(given) <= set(EDITABLE):
+    if malformed(given) or not set(given) <= {*tasks_fields.EDITABLE}:
         return {}
     # Over JSON, so that lists and tuples compare as what the file will hold.
     asked: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(given))
@@ -273,12 +272,12 @@ def _current(task: Task) -> dict[str, Any]:
 
 
 def _not_editable(task: Task, given: dict[str, Any]) -> AofError | None:
-    if given and set(given) <= set(EDITABLE):
+    wrong = ", ".join(sorted(str(name)[:80] for name in set(given) - {*tasks_fields.EDITABLE}))
+    if given and not wrong:
         return None
-    wrong = ", ".join(sorted(str(name)[:80] for name in set(given) - set(EDITABLE)))
     return InvalidInput(
         f"{wrong} cannot be edited" if wrong else "there is nothing to change",
-        f"give one or more of: {', '.join(EDITABLE)}",
+        f"give one or more of: {', '.join(tasks_fields.EDITABLE)}",
         Call("edit", {"task_id": task.id, "title": "…"}),
     )
 

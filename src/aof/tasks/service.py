@@ -13,31 +13,19 @@ from aof.kernel import results as kernel_results
 from aof.kernel.dispatcher import require_task
 from aof.queries import views as queries_views
 from aof.tasks import body as tasks_body
+from aof.tasks import fields as tasks_fields
 from aof.tasks import reversal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Final
+    from typing import Any
 
     from aof.kernel.context import Environment
     from aof.kernel.dispatcher import Dispatcher
-    from aof.kernel.model import BlockedKind, Priority, Status, Visibility
+    from aof.kernel.model import BlockedKind, Status
     from aof.kernel.results import Assigned, Commented, Created, Depends, Edited, Moved, TaskTemplates, Updated
     from aof.kernel.unit_of_work import Done
     from aof.tasks.model import Task
-
-# What an edit can take away: whole fields, by their names in a task's file, and parts of the routing.
-_CLEARABLE: Final = {
-    "description": "description",
-    "owner": "owner",
-    "resource": "resource",
-    "due": "due",
-    "parent": "parentId",
-    "acceptance": "acceptance",
-    "constraints": "constraints",
-    "profile": "profile",
-}
-_CLEARABLE_ROUTING: Final = ("agent", "role", "team", "tags")
 
 
 class TaskService:
@@ -53,79 +41,44 @@ class TaskService:
         title: str,
         brief: str = "",
         *,
-        agent: str | None = None,
-        role: str | None = None,
-        team: str | None = None,
-        priority: Priority | None = None,
-        depends_on: Sequence[str] = (),
-        parent_id: str | None = None,
-        tags: Sequence[str] = (),
-        workflow: str | None = None,
-        metadata: dict[str, Any] | None = None,
-        acceptance: Sequence[Any] = (),
-        constraints: dict[str, Any] | None = None,
-        profile: dict[str, Any] | None = None,
-        resource: str | None = None,
-        visibility: Visibility | None = None,
-        due: str | None = None,
-        owner: str | None = None,
         max_attempts: int | None = None,
         backlog: bool | None = None,
         review: bool | None = None,
         template: str | None = None,
         key: str | None = None,
         actor: str | None = None,
+        **fields: Any,
     ) -> Created:
         """Create a task. With a key, the same call again answers with the same task.
 
         With a template, the task begins with what that says, too.
         """
+        if unknown := fields.keys() - {row.name for row in tasks_fields.FIELDS if row.creates}:
+            message = f"a task is not created with {', '.join(sorted(unknown))}"
+            raise TypeError(message)
         if template is not None:
             from aof.tasks import templates
 
-            said = {
-                "brief": brief,
-                "agent": agent,
-                "role": role,
-                "team": team,
-                "priority": priority,
-                "tags": tags,
-                "workflow": workflow,
-                "metadata": metadata,
-                "acceptance": acceptance,
-                "constraints": constraints,
-                "profile": profile,
-                "resource": resource,
-                "visibility": visibility,
-                "due": due,
-                "owner": owner,
-                "max_attempts": max_attempts,
-                "backlog": backlog,
-                "review": review,
-            }
+            said = {"brief": brief, "max_attempts": max_attempts, "backlog": backlog, "review": review} | fields
             whole = templates.merge_template(self._environment.store, template, said)
-            return self.create(title, **whole, depends_on=depends_on, parent_id=parent_id, key=key, actor=actor)
-        extra = {"reviewRequired": False} if review is False else {}
+            return self.create(title, **whole, key=key, actor=actor)
+        parent = fields.get("parent_id")
+        workflow, priority = fields.get("workflow"), fields.get("priority")
+        plain = {row.key: fields[row.name] for row in tasks_fields.PLAIN if fields.get(row.name) not in (None, (), {})}
         given = {
             "actor": actor,
             "title": title,
             "body": brief,
-            "assignee": agent,
-            "role": role,
-            "team": team,
+            "assignee": fields.get("agent"),
+            "role": fields.get("role"),
+            "team": fields.get("team"),
             "priority": "normal" if priority is None else priority,
-            "tags": tuple(tags),
+            "tags": tuple(fields.get("tags", ())),
             "workflow": workflow,
-            "owner": owner,
-            "depends_on": tuple(self._resolve(part) for part in depends_on),
-            "resource": resource,
-            "parent_id": self._resolve(parent_id) if parent_id else None,
-            "visibility": "foreground" if visibility is None else visibility,
-            "due": self._due(due),
-            "metadata": (metadata or {}) | extra,
-            "acceptance": tuple(acceptance),
-            "constraints": constraints or {},
-            "profile": profile or {},
+            "depends_on": tuple(self._resolve(part) for part in fields.get("depends_on", ())),
+            "parent_id": self._resolve(parent) if parent else None,
+            "fields": self._as_kept(plain),
+            "metadata": (fields.get("metadata") or {}) | ({"reviewRequired": False} if review is False else {}),
             "max_attempts": max_attempts,
             "status": "backlog" if backlog else "ready",
             "key": key,
@@ -197,12 +150,16 @@ class TaskService:
             secret=done.secret or msgspec.UNSET,
         )
 
-    def _due(self, said: str | None) -> str | None:
-        """A due date as it is kept."""
-        found = kernel_limits.moment("due", said, self._environment.clock.now()) if said is not None else None
-        if isinstance(found, InvalidInput):
-            raise found
-        return found
+    def _as_kept(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Values of fields, by their keys, as tasks keep them: a moment such as `+3d` is counted from now."""
+        kept = dict(given)
+        for key, value in given.items():
+            row = tasks_fields.BY_KEY.get(key)
+            if row is not None and row.kind == "moment" and value is not None:
+                kept[key] = kernel_limits.moment(key, str(value), self._environment.clock.now())
+                if isinstance(kept[key], InvalidInput):
+                    raise kept[key]
+        return kept
 
     def edit(
         self,
@@ -217,8 +174,7 @@ class TaskService:
         """Change title, description, priority, routing and the like; what `clear` names is taken away."""
         if parent_id is not None:
             changes["parentId"] = self._resolve(parent_id)
-        if changes.get("due") is not None:
-            changes["due"] = self._due(str(changes["due"]))
+        changes = self._as_kept(changes)
         if clear:
             changes |= _cleared(clear, changes)
         done = self._dispatcher.on_task(commands.Edit, task_id, actor=actor, key=key, changes=changes)
@@ -372,16 +328,17 @@ class TaskService:
 def _cleared(names: Sequence[str], given: dict[str, Any]) -> dict[str, Any]:
     """What an edit takes away, as changes to null."""
     routing: dict[str, Any] = given.get("routing") or {}
-    fields: dict[str, Any] = {}
+    taken: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     for name in names:
-        if name not in _CLEARABLE and name not in _CLEARABLE_ROUTING:
-            there = ", ".join((*_CLEARABLE, *_CLEARABLE_ROUTING))
+        row = tasks_fields.CLEARABLE.get(name)
+        if row is None:
+            there = ", ".join(tasks_fields.CLEARABLE)
             raise InvalidInput(f"'clear' cannot be {str(name)[:80]!r}", f"choose among {there}", parameter="clear")
-        if name in routing or _CLEARABLE.get(name) in given:
+        if row.key in (routing if row.inside == "routing" else given):
             raise InvalidInput(f"{name} is both set and cleared", "give it once", parameter="clear")
-        fields |= {_CLEARABLE[name]: None} if name in _CLEARABLE else {}
-    parts = dict.fromkeys(name for name in names if name in _CLEARABLE_ROUTING)
-    return fields | ({"routing": routing | parts} if parts else {})
+        (parts if row.inside == "routing" else taken)[row.key] = None
+    return taken | ({"routing": routing | parts} if parts else {})
 
 
 def with_new_id(environment: Environment, create: Callable[[str], Done]) -> Done:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any
 
 import msgspec
 
 from aof.errors import AofError, Call, InvalidInput, InvalidWorkflow, WorkflowNotFound
-from aof.kernel import commands, findings
-from aof.kernel.model import Priority, Visibility
+from aof.kernel import commands, findings, model
 from aof.kernel.results import TaskTemplate
 from aof.store.port import Store
 from aof.support.typed import prepare_type
+from aof.tasks import fields
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,34 +20,23 @@ if TYPE_CHECKING:
 
 
 _DESCRIPTION = 200
-_SINGLE = (
-    "agent", "role", "team", "workflow", "owner", "resource", "due", "max_attempts", "priority", "visibility",
-    "backlog", "review",
-)  # fmt: skip
-Strings = list[Annotated[str, msgspec.Meta(min_length=1)]]
+_ROWS = tuple(row for row in fields.FIELDS if row.template)
+_BESIDE = {"max_attempts": int | None, "backlog": bool | None, "review": bool | None}  # what is no field of a task
 
 
-class TemplateFields(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The keys that a template may have; `about` says in a line what it is for."""
-
-    about: str = ""
-    agent: str | None = None
-    role: str | None = None
-    team: str | None = None
-    priority: Priority | None = None
-    tags: Strings = []
-    workflow: str | None = None
-    owner: str | None = None
-    resource: str | None = None
-    visibility: Visibility | None = None
-    due: str | None = None
-    acceptance: list[Any] = []
-    constraints: dict[str, Any] = {}
-    profile: dict[str, Any] = {}
-    metadata: dict[str, Any] = {}
-    max_attempts: int | None = None
-    backlog: bool | None = None
-    review: bool | None = None
+@cache
+def template_type() -> type[msgspec.Struct]:
+    """The keys that a template may have, and what they hold; `about` says in a line what it is for."""
+    texts = list[Annotated[str, msgspec.Meta(min_length=1)]]
+    kinds: dict[str, Any] = {"texts": texts, "list": list[Any], "object": dict[str, Any], "whole": int}
+    keys: list[tuple[str, Any, Any]] = [("about", str, "")]
+    for row in _ROWS:
+        kind = getattr(model, row.choice) if row.kind == "choice" else kinds.get(row.kind, str)
+        keys.append((row.name, kind | None, None))
+    keys += [(name, kind, None) for name, kind in _BESIDE.items()]
+    return msgspec.defstruct(
+        "TemplateFields", keys, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+    )
 
 
 def list_templates(store: Store) -> tuple[TaskTemplate, ...]:
@@ -56,30 +46,35 @@ def list_templates(store: Store) -> tuple[TaskTemplate, ...]:
 
 
 def merge_template(store: Store, name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """What a task is created with: the values of the call, and those of the template where the call has none."""
-    fields, body = _template(store, name)
+    """What a task is created with: the values of the call, and those of the template where the call has none.
+
+    Of a list, what both have; of an object, the keys of both.
+    """
+    found, body = _template(store, name)
     brief, more = given["brief"].rstrip(), body.strip()
     values = given | {"brief": "\n\n".join(text for text in (brief, more) if text)}
-    for key in ("tags", "acceptance"):
-        values[key] = [*given[key], *(one for one in getattr(fields, key) if one not in given[key])]
-    for key in ("constraints", "profile", "metadata"):
-        values[key] = getattr(fields, key) | (given[key] or {})
-    for key in _SINGLE:
-        if given[key] is None:
-            values[key] = getattr(fields, key)
+    kinds = {row.name: row.kind for row in _ROWS}
+    for key in (*kinds, *_BESIDE):
+        said, usual = given.get(key), getattr(found, key)
+        if kinds.get(key) in ("texts", "list"):
+            values[key] = [*(said or ()), *(one for one in usual or () if one not in (said or ()))]
+        elif kinds.get(key) == "object":
+            values[key] = (usual or {}) | (said or {})
+        elif said is None:
+            values[key] = usual
     return values
 
 
 def _described(store: Store, name: str) -> TaskTemplate:
     try:
-        fields, body = _template(store, name)
+        found, body = _template(store, name)
     except AofError as error:
         return TaskTemplate(name=name, path=f"templates/{name}.md", problem=error.message)
-    about = fields.about or next((line.strip("# ").strip() for line in body.splitlines() if line.strip()), "")
+    about = found.about or next((line.strip("# ").strip() for line in body.splitlines() if line.strip()), "")
     return TaskTemplate(name=name, path=f"templates/{name}.md", about=about[:_DESCRIPTION])
 
 
-def _template(store: Store, name: str) -> tuple[TemplateFields, str]:
+def _template(store: Store, name: str) -> tuple[Any, str]:
     files = store.working_copy
     try:
         found = files.template(name) if files is not None else None
@@ -91,18 +86,17 @@ def _template(store: Store, name: str) -> tuple[TemplateFields, str]:
         said = f"there is no template {name[:80]!r}"
         raise InvalidInput(said, hint, Call("templates", {}), parameter="template")
     keys, body = found
+    kind = template_type()
     try:
-        return msgspec.convert(keys, prepare_type(TemplateFields)), body
+        return msgspec.convert(keys, prepare_type(kind)), body
     except msgspec.ValidationError as error:
-        wrong = findings.complaint(str(error), keys, TemplateFields)
-        raise _unusable(name, wrong.sentence, wrong.choices or f"the keys are: {', '.join(_KEYS)}") from None
+        wrong = findings.complaint(str(error), keys, kind)
+        there = ", ".join(field.encode_name for field in msgspec.structs.fields(kind))
+        raise _unusable(name, wrong.sentence, wrong.choices or f"the keys are: {there}") from None
 
 
 def _unusable(name: str, why: str, hint: str) -> InvalidInput:
     return InvalidInput(f"templates/{name}.md cannot be used: {why}", hint, parameter="template")
-
-
-_KEYS = tuple(field.encode_name for field in msgspec.structs.fields(TemplateFields))
 
 
 class Templates:
@@ -152,5 +146,5 @@ class Templates:
         """A creation with the template of its workflow in it."""
         if name is None or not isinstance(command, commands.Create):
             return command
-        fields = {field: getattr(command, field) for field in command.__struct_fields__}
-        return commands.CreateGated(**fields, template=self.usable(name))
+        given = {field: getattr(command, field) for field in command.__struct_fields__}
+        return commands.CreateGated(**given, template=self.usable(name))

@@ -6,6 +6,7 @@ import operator as operators
 from collections.abc import Callable, Iterator
 from typing import Any, Final, get_args
 
+from aof.tasks import fields as tasks_fields
 from aof.workflows.model import HopStatus, value_at
 
 DEPTH: Final = 8
@@ -17,10 +18,6 @@ _ORDERS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "lt": operators.lt,
     "lte": operators.le,
 }
-_FIELDS: Final = frozenset(
-    {"title", "priority", "createdBy", "owner", "resource", "visibility", "routing", "metadata", "constraints"}
-    | {"profile", "hops"}
-)
 
 Path = tuple[str | int, ...]
 Problem = tuple[Path, str, str]
@@ -148,8 +145,9 @@ def _comparison(operator: str, operand: object, at: Path) -> Iterator[Problem]:
         yield at, f"'{operator}' needs a field and a value", f"{operator}: {{field: metadata.risk, value: 3}}"
         return
     parts = operand["field"].split(".")
-    if parts[0] not in _FIELDS or not all(parts):
-        there = ", ".join(sorted(_FIELDS))
+    roots = {"createdBy", "hops", *(row.key for row in tasks_fields.WHOLE if row.asked)}
+    if parts[0] not in roots or not all(parts):
+        there = ", ".join(sorted(roots))
         yield (*at, "field"), f"no field begins with '{parts[0][:60]}'", f"begin with one of: {there}"
     value = operand["value"]
     if operator == "in" and not isinstance(value, list | tuple):

@@ -14,6 +14,7 @@ import msgspec
 from aof.kernel.model import FINISHED, duration_ms, run_place
 from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
+from aof.tasks import fields as tasks_fields
 from aof.tasks.model import Lease, Task
 
 JoinType = Literal["all", "any"]
@@ -229,27 +230,13 @@ def waits_at_hop(task: Task) -> bool:
     return waits and any(hop.get("status") == "ready" for hop in task.workflow["hops"])
 
 
-# What a condition may name of a task, as far as an edit changes it.
-_EDITABLE: Final = (
-    "title",
-    "priority",
-    "owner",
-    "resource",
-    "visibility",
-    "routing",
-    "metadata",
-    "constraints",
-    "profile",
-)
-
-
 def read_fields(task: Task) -> frozenset[str]:
     """The task's fields that the conditions of its workflow name, as paths such as `metadata.risk`.
 
     A workflow that has not begun may be any: it may ask for whatever conditions can ask for.
     """
     if not task.gated:
-        return frozenset(_EDITABLE if task.routing.workflow else ())
+        return frozenset(row.key for row in tasks_fields.WHOLE if row.asked and task.routing.workflow)
     found: set[str] = set()
     queue: list[Any] = [hop.get("condition") for hop in task.workflow["template"]["hops"]]
     while queue:

@@ -10,15 +10,16 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from aof.kernel.model import PRIORITIES
 from aof.surfaces.board.view import Asker
 from aof.tasks.body import parts
+from aof.tasks.fields import CLEARABLE, FIELDS, TaskField
 from aof.tasks.operations import LINK_KINDS
 
 _ENTRIES: Final = 5  # lines of a work log that a dialog shows
 Shown = Mapping[str, Any]  # a task as `show` gives it
 Values = dict[str, str]
 Kind = Literal["line", "text", "lines", "choice", "flag"]
+_FORM: Final = tuple(row for row in FIELDS if row.form)
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,55 +111,54 @@ def last_entries(task: Shown) -> str:
 
 
 def _edited(values: Values) -> dict[str, Any]:
-    routing: dict[str, Any] = {name: values[name].strip() for name in ("agent", "role", "team") if name in values}
-    if "tags" in values:
-        routing["tags"] = _words(values["tags"])
-    emptied = [name for name in ("description", "due", "owner") if not values.get(name, "…").strip()]
-    whole = ("title", "description", "priority", "due", "owner")
-    kept = {name: values[name] for name in whole if name in values and name not in emptied}
+    given = {row.key: _typed(row, values[row.key]) for row in _FORM if row.key in values}
+    routing = {row.key: given.pop(row.key) for row in _FORM if row.inside == "routing" and row.key in given}
+    given |= {name: values[name] for name in ("title", "description") if name in values}
+    emptied = [name for name, row in CLEARABLE.items() if row.inside != "routing" and _blank(given.get(row.key))]
+    kept = {name: value for name, value in given.items() if name not in {CLEARABLE[one].key for one in emptied}}
     return kept | {"routing": routing or None, "clear": emptied or None}
 
 
+def _blank(value: Any) -> bool:
+    return isinstance(value, str) and not value.strip()
+
+
 def _created(values: Values) -> dict[str, Any]:
-    single = ("title", "brief", "priority", "agent", "role", "team", "due", "owner", "parent_id", "workflow")
+    single = ("title", "brief", "parent_id", "workflow")
     given: dict[str, Any] = {name: values.get(name, "").strip() or None for name in single}
-    given |= {"tags": _words(values.get("tags", "")), "depends_on": _words(values.get("depends_on", ""))}
+    given |= {row.name: _typed(row, values.get(row.key, "")) or None for row in _FORM}
+    given |= {"depends_on": _words(values.get("depends_on", ""))}
     return given | {"backlog": True if values.get("backlog") else None}
+
+
+def _typed(row: TaskField, text: str) -> Any:
+    """What was typed into the field of a form, as a value of the task's field."""
+    if row.kind == "texts":
+        return _words(text)
+    said = text.strip()
+    return int(said) if row.kind == "whole" and said.isascii() and said.isdecimal() else said
 
 
 def _words(text: str) -> list[str]:
     return [word for word in text.replace(",", " ").split() if word]
 
 
-def _routed(name: str) -> Callable[[Shown], str]:
-    return lambda task: str(task.get("routing", {}).get(name) or "")
+def _of_task(row: TaskField) -> Field:
+    """A field of a task as one of a form."""
+
+    def value(task: Shown) -> str:
+        found = (task.get("routing", {}) if row.inside == "routing" else task).get(row.key, row.default)
+        return " ".join(found) if isinstance(found, list | tuple) else "" if found is None else str(found)
+
+    if row.kind == "choice":
+        return Field(name=row.key, label=row.form, kind="choice", choices=lambda _task: row.choices, value=value)
+    return Field(name=row.key, label=row.form, note=row.hint or row.unit, value=value)
 
 
 _REASON = Field(name="reason", label="Why", kind="text")
 _NEEDED = Field(name="reason", label="Why", kind="text", required=True)
 _HOP = Field(name="hop", label="Hop", kind="choice", choices=_hops, value=_first_hop)
-_PRIORITY = Field(
-    name="priority",
-    label="Priority",
-    kind="choice",
-    choices=lambda _task: PRIORITIES,
-    value=lambda task: str(task.get("priority", "normal")),
-)
-_TAGS = Field(
-    name="tags",
-    label="Tags",
-    note="separated by spaces",
-    value=lambda task: " ".join(task.get("routing", {}).get("tags", ())),
-)
-_WHO = (
-    Field(name="agent", label="Agent", value=_routed("agent")),
-    Field(name="role", label="Role", value=_routed("role")),
-    Field(name="team", label="Team", value=_routed("team")),
-)
-_WHEN = (
-    Field(name="due", label="Due", note="a day, a moment, or +3d", value=lambda task: str(task.get("due") or "")),
-    Field(name="owner", label="Owner", value=lambda task: str(task.get("owner") or "")),
-)
+_FIELDS: Final = tuple(map(_of_task, _FORM))
 
 ACTIONS: Final = (
     PageAction(
@@ -231,10 +231,7 @@ ACTIONS: Final = (
         fields=(
             Field(name="title", label="Title", required=True, value=lambda task: str(task["title"])),
             Field(name="description", label="Description", kind="text", note="Markdown", value=description),
-            _PRIORITY,
-            _TAGS,
-            *_WHO,
-            *_WHEN,
+            *_FIELDS,
         ),
         shapes=_edited,
     ),
@@ -347,10 +344,7 @@ CREATE: Final = PageAction(
     fields=(
         Field(name="title", label="Title", required=True),
         Field(name="brief", label="Description", kind="text", note="Markdown"),
-        _PRIORITY,
-        _TAGS,
-        *_WHO,
-        *_WHEN,
+        *_FIELDS,
         Field(name="depends_on", label="After", note="IDs of tasks that must be done first"),
         Field(name="parent_id", label="Below", note="the ID of its parent"),
         Field(name="workflow", label="Workflow"),

@@ -16,6 +16,7 @@ from aof.surfaces.board.actions import BY_NAME, description, offered
 from aof.surfaces.board.rendering import words
 from aof.surfaces.board.view import Asker, PageAddress, PageView
 from aof.tasks.body import parts
+from aof.tasks.fields import FIELDS
 
 _EVENTS, _MOST_EVENTS = 100, 1_000
 _RELATED = 30  # tasks that are shown with their titles
@@ -36,6 +37,7 @@ def task(ask: Asker, asked: PageAddress) -> dict[str, Any]:
         "live_task": shown["id"],
         "task": shown,
         "brief": description(shown),
+        "said": [f"{row.label} {row.in_words(shown[row.key])}" for row in FIELDS if row.label and row.key in shown],
         "worklog": parts(shown["body"])[2].strip(),
         "first": [action for action in buttons if action.name in _FIRST],
         "others": [action for action in buttons if action.name not in _FIRST],

@@ -14,6 +14,7 @@ from aof.api.fabric import Fabric
 from aof.kernel.model import end_of, is_task_id, millis
 from aof.surfaces.cli.screen import Screen, ago
 from aof.surfaces.cli.supervision_view import choices_of
+from aof.tasks.fields import FIELDS
 from aof.tasks.model import Task
 
 _NAME = 12
@@ -100,13 +101,12 @@ def _late(task: dict[str, Any], now: int) -> Iterator[Fact]:
 
 def _asked(task: dict[str, Any], now: int) -> Iterator[Fact]:
     """By when it is wanted, from whom, and what it must meet."""
-    if due := task.get("due"):
-        late = task["status"] not in _FINISHED and millis(end_of(due)) < now
-        yield "due", ((f"{due}, overdue", "error") if late else due,)
+    for row in FIELDS:
+        if row.label and (value := task.get(row.key)) is not None:
+            late = row.key == "due" and task["status"] not in _FINISHED and millis(end_of(value)) < now
+            yield row.label, ((f"{value}, overdue", "error") if late else row.in_words(value),)
     if meant := _routing(task.get("routing", {})):
         yield "meant for", (meant,)
-    if owner := task.get("owner"):
-        yield "owner", (owner,)
     for place, one in enumerate(task.get("acceptance", ())):
         said = one if isinstance(one, str) else msgspec.json.encode(one).decode()
         yield "" if place else "acceptance", (said,)

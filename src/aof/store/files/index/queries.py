@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from aof.kernel.model import FINISHED, STATUSES, priority_rank
 from aof.store.files.index import schema
 from aof.store.lists import NEVER, OPEN, Query, Row
+from aof.tasks.fields import LISTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ _FIELDS = (
     f"""CASE WHEN json_type(record, '$.workflow.template') IS NOT NULL THEN ({_AT_HOPS})
         ELSE coalesce(json_extract(record, '$.lease.agent'), json_extract(record, '$.routing.agent')) END""",
     "json_extract(record, '$.blocked.reason')",
-    "json_extract(record, '$.due')",
     "coalesce(json_extract(record, '$.archived'), 0)",
+    "key",
+    *(f"json_extract(record, '$.{row.key}')" for row in LISTED),
 )
 _MOST = 2**62
 _DUE = "(waits_until IS NULL OR waits_until <= :moment)"
@@ -67,7 +69,7 @@ LOCKING = f"""{RUNNING} AND instr(record, '"locks":[') > 0"""
 class Shown:
     """One task of a list."""
 
-    __slots__ = ("agent", "due", "folder", "id", "key", "priority", "reason", "status", "title")
+    __slots__ = ("agent", "fields", "folder", "id", "key", "priority", "reason", "status", "title")
 
     def __init__(  # noqa: PLR0917 - in the order of the columns
         self,
@@ -77,9 +79,9 @@ class Shown:
         priority: str,
         agent: str | None,
         reason: str | None,
-        due: str | None,
         archived: int,
         key: str | int,
+        *listed: Any,
     ) -> None:
         self.id = id
         self.title = title
@@ -87,7 +89,7 @@ class Shown:
         self.priority = priority
         self.agent = agent
         self.reason = reason
-        self.due = due
+        self.fields = {row.key: one for row, one in zip(LISTED, listed, strict=True) if one is not None}
         self.key = key
         self.folder = "archive" if archived else status
 
@@ -100,14 +102,14 @@ class Shown:
             priority=self.priority,
             agent=self.agent,
             reason=self.reason,
-            due=self.due,
+            fields=self.fields,
             state=state,
         )
 
 
 def showing(records: str) -> str:
     """A statement that finds records and keys, made into one that finds what is shown of them, and their keys."""
-    return f"SELECT {', '.join(_FIELDS)}, key FROM ({records})"
+    return f"SELECT {', '.join(_FIELDS)} FROM ({records})"
 
 
 def asked(query: Query) -> tuple[str, str, dict[str, Any]]:
