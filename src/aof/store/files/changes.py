@@ -1,17 +1,13 @@
 """What a person or git did to a task's file.
 
-An edit, a move, an older version put back, a new file, a merge that is not settled. Git's index and its store of
-objects are read as files: no hook or setting of a repository runs.
+An edit, a move, an older version put back, a new file, a merge that git could not settle.
 """
 
 from __future__ import annotations
 
 import errno
-import os
-import struct
-from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -21,12 +17,11 @@ from aof.kernel import limits as kernel_limits
 from aof.kernel import model as kernel_model
 from aof.kernel.commands import ImportEdit
 from aof.kernel.model import SCHEMA_VERSION, Event, Status
-from aof.store.files import markdown
-from aof.store.files.disk import LARGEST, Seen, digest, read, seen
+from aof.store.files import git_files, markdown
+from aof.store.files.disk import Seen, digest, read, seen
 from aof.store.files.paths import Paths, folder_of
 from aof.store.files.task_files import TaskFiles
 from aof.store.fold import Folded, fold
-from aof.support.git import contents, repository
 from aof.support.typed import prepare_type
 from aof.tasks import body as tasks_body
 from aof.tasks.manual_edits import THEIRS, merge_fields, merge_text
@@ -156,11 +151,12 @@ def _parted(examined: Examined, files: TaskFiles, one: Found, path: str) -> list
 
 def _unmerged(path: str) -> tuple[Side, ...]:
     """Both sides of a file, as git has them; what one of them has from an earlier merge is in it whole."""
-    both = versions_in_git(path)
-    if both is None:
+    found = git_files.unmerged_versions(path)
+    if found is None:
         return ()
-    found = [Side(side, both.base) for side in (both.ours, both.theirs) if side is not None]
-    return tuple(each for side in found for each in whole_sides(side.data) or (side,))
+    base, *versions = found
+    sides = [Side(version, base) for version in versions if version is not None]
+    return tuple(each for side in sides for each in whole_sides(side.data) or (side,))
 
 
 def _compare(examined: Examined, events: list[Event], task: Task, live: list[Found], found: list[Found]) -> None:
@@ -423,176 +419,3 @@ def _around_the_log(base: str, ours: str, theirs: str) -> str | None:
         return None
     merged = merge_text(*(tasks_body.description(body).rstrip("\r\n") for body in (base, ours, theirs)))
     return None if merged is None else tasks_body.with_description(ours, merged)
-
-
-_MOST_BYTES = 512 * 1024 * 1024
-_HEADER = struct.Struct(">4sII")
-_FIXED = 60  # bytes before the flags with SHA-1 names
-_SHA1, _SHA256 = 20, 32
-_EXTENDED, _STAGE, _LENGTH = 0x4000, 0x3000, 0x0FFF
-_OLDEST, _PREFIXED = 2, 4
-_STAGE_SHIFT = 12
-_LOCK = "index.lock"
-GIT_RUNNING = "another git command is running"
-_GOING_ON = (
-    (_LOCK, GIT_RUNNING),
-    ("MERGE_HEAD", "git is in the middle of a merge"),
-    ("rebase-merge", "git is in the middle of a rebase"),
-    ("rebase-apply", "git is in the middle of a rebase"),
-    ("CHERRY_PICK_HEAD", "git is in the middle of a cherry-pick"),
-    ("REVERT_HEAD", "git is in the middle of a revert"),
-)
-
-
-class UnmergedVersion(NamedTuple):
-    """One version of a path: in a conflict stage 1 is what both sides began with, 2 is ours, 3 is theirs; else 0."""
-
-    path: str
-    stage: int
-    digest: str
-
-
-def unmerged(folder: str) -> list[str]:
-    """The unmerged paths below a folder, relative to it; empty where there is no repository or its index is odd."""
-    return list(dict.fromkeys(one.path for one in unmerged_entries(folder)))
-
-
-def unmerged_entries(folder: str) -> list[UnmergedVersion]:
-    """The same with every version that git has of them."""
-    real = os.path.realpath(folder)
-    top, git = repository(real)
-    if git is None:
-        return []
-    prefix = "" if real == top else os.path.relpath(real, top) + "/"
-    found: list[UnmergedVersion] = []
-    try:
-        own = (one for one in _conflicts(git) if one.path.startswith(prefix))
-        found.extend(one._replace(path=one.path[len(prefix) :]) for one in own)
-    except (OSError, ValueError, struct.error, IndexError):
-        return found
-    return found
-
-
-def tracked_by_git(folder: str) -> list[str]:
-    """The paths below a folder that git tracks, relative to it; empty as above."""
-    real = os.path.realpath(folder)
-    top, git = repository(real)
-    prefix = "" if real == top else os.path.relpath(real, top) + "/"
-    with suppress(OSError, ValueError, struct.error, IndexError):
-        return [one.path[len(prefix) :] for one in _entries_of(git) if one.path.startswith(prefix)] if git else []
-    return []
-
-
-def git_in_progress(folder: str) -> str | None:
-    """What git is in the middle of, in words; None where it is idle, or where there is no repository."""
-    _, git = repository(os.path.realpath(folder))
-    return None if git is None else next((what for name, what in _GOING_ON if os.path.lexists(f"{git}/{name}")), None)
-
-
-def git_is_running(folder: str) -> bool:
-    """Whether a git command is changing files now, or has died while it did."""
-    _, git = repository(os.path.realpath(folder))
-    return git is not None and os.path.lexists(f"{git}/{_LOCK}")
-
-
-def _conflicts(git: str) -> Iterator[UnmergedVersion]:
-    return (one for one in _entries_of(git) if one.stage)
-
-
-def _entries_of(git: str) -> Iterator[UnmergedVersion]:
-    path = f"{git}/index"
-    if not os.path.isfile(path) or os.path.getsize(path) > _MOST_BYTES:
-        return
-    with open(path, "rb") as file:
-        data = file.read(_MOST_BYTES)
-    mark, version, count = _HEADER.unpack_from(data)
-    if mark != b"DIRC" or not _OLDEST <= version <= _PREFIXED:
-        return
-    yield from _entries(data, version, count, _digest_size(git))
-
-
-def _digest_size(git: str) -> int:
-    """How long the names of objects are; a linked worktree has its settings in the main one."""
-    for config in (f"{git}/config", f"{os.path.dirname(os.path.dirname(git))}/config"):
-        try:
-            with open(config, "rb") as file:
-                return _SHA256 if b"objectformat = sha256" in file.read(65_536).lower() else _SHA1
-        except OSError:
-            continue
-    return _SHA1
-
-
-def _entries(data: bytes, version: int, count: int, digest: int) -> Iterator[UnmergedVersion]:
-    """The paths with their stages; each entry is found where the one before it ends."""
-    at, name = _HEADER.size, b""
-    flags_at = _FIXED - _SHA1 + digest
-    for _ in range(count):
-        start = at
-        flags = int.from_bytes(data[at + flags_at : at + flags_at + 2], "big")
-        at += flags_at + 2 + (2 if version > _OLDEST and flags & _EXTENDED else 0)
-        if version == _PREFIXED:
-            cut, at = _number(data, at)
-            end = data.index(b"\0", at)
-            name = name[: len(name) - cut] + data[at:end]
-            at = end + 1
-        else:
-            length = flags & _LENGTH
-            end = at + length if length < _LENGTH else data.index(b"\0", at)
-            name = data[at:end]
-            at = start + ((end - start) // 8 + 1) * 8
-        named = data[start + flags_at - digest : start + flags_at].hex()
-        yield UnmergedVersion(name.decode("utf-8", "surrogateescape"), (flags & _STAGE) >> _STAGE_SHIFT, named)
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Git's own numbers of several bytes, as it writes offsets."""
-    byte = data[at]
-    value = byte & 0x7F
-    while byte & 0x80:
-        at += 1
-        byte = data[at]
-        value = ((value + 1) << 7) | (byte & 0x7F)
-    return value, at + 1
-
-
-_LONGEST = 64  # digits of a commit's name
-_COMMON, _OURS, _THEIRS = 1, 2, 3
-
-
-class Versions(msgspec.Struct, frozen=True):
-    """One file as it was before both sides changed it, and as each side has it; None where one has no such file."""
-
-    base: bytes | None = None
-    ours: bytes | None = None
-    theirs: bytes | None = None
-
-
-def versions_in_git(path: str) -> Versions | None:
-    """What git has of an unmerged file; None where it is merged, or where nothing can be told."""
-    folder = os.path.dirname(path)
-    found = {one.stage: one for one in unmerged_entries(folder) if one.path == os.path.basename(path)}
-    if not found:
-        return None
-    sides = {stage: contents(folder, one.digest, most=LARGEST) for stage, one in found.items()}
-    if any(side is None for side in sides.values()):
-        return None
-    return Versions(sides.get(_COMMON), sides.get(_OURS), sides.get(_THEIRS))
-
-
-def version_before_rebase(path: str) -> bytes | None:
-    """A file as the branch had it before git moved it last, as a rebase does; None where nothing can be told."""
-    top, place = repository(os.path.realpath(os.path.dirname(path)))
-    if place is None:
-        return None
-    name = os.path.relpath(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)), top)
-    found = (contents(top, f"{commit}:{name}", most=LARGEST) for commit in _commits_before(place))
-    return next((data for data in found if data is not None), None)
-
-
-def _commits_before(place: str) -> Iterator[str]:
-    """Where the branch was: a rebase that goes on notes it, and git itself for the last one that has ended."""
-    for name in ("rebase-merge/orig-head", "rebase-apply/orig-head", "ORIG_HEAD"):
-        with suppress(OSError), open(f"{place}/{name}", encoding="ascii", errors="replace") as file:
-            commit = file.read(_LONGEST).strip()
-            if commit and not commit.strip("0123456789abcdef"):
-                yield commit

@@ -14,7 +14,7 @@ import msgspec
 
 from aof.errors import AofError, LogDamaged
 from aof.kernel.model import is_task_id
-from aof.store.files import changes, git_files, integrity, locks, manifest, markdown
+from aof.store.files import git_files, integrity, locks, manifest, markdown
 from aof.store.files.disk import Disk, read, shared_with
 from aof.store.files.index import schema
 from aof.store.files.log.segment import Claims
@@ -83,7 +83,7 @@ def refuse_empty_log(store: FilesystemStore) -> None:
         found = "index.sqlite"
     else:
         return
-    tracked = list(changes.tracked_by_git(store.paths.root))
+    tracked = git_files.tracked(store.paths.root)
     if not tracked or any(path.startswith("events/") and path.endswith(".jsonl") for path in tracked):
         raise _empty(found)  # else what git has checked out is a state before the first event
 

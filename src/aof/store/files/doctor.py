@@ -18,7 +18,6 @@ from aof.errors import LogDamaged, LogRewritten, Unmerged
 from aof.kernel.model import STATUSES, is_task_id, split_task_id
 from aof.store.directory import Checkup, Problem
 from aof.store.files import disk, doctor_log, git_files
-from aof.store.files.changes import unmerged
 from aof.store.files.disk import digest, read, unfit
 from aof.store.files.doctor_log import Case, DoctorFinding
 from aof.store.files.index import index, schema
@@ -152,13 +151,14 @@ _SETTLE = (
 def check_unmerged(root: str) -> list[Problem]:
     """One problem for each path, up to a few."""
     return [
-        Problem("unmerged_paths", path, "git has not merged this path yet", _SETTLE) for path in unmerged(root)[:_SHOWN]
+        Problem("unmerged_paths", path, "git has not merged this path yet", _SETTLE)
+        for path in git_files.unmerged(root)[:_SHOWN]
     ]
 
 
 def refuse_unmerged(root: str) -> None:
     """Raise where a merge is unsettled."""
-    paths = unmerged(root)
+    paths = git_files.unmerged(root)
     if paths:
         more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""  # noqa: PLR2004 - enough to recognise the merge
         raise Unmerged(

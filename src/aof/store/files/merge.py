@@ -16,7 +16,7 @@ from aof.kernel.model import Event
 from aof.merge.commits import Lanes, repeated
 from aof.merge.history import merge
 from aof.merge.model import RULE, Commit, Lane, Merged, Report
-from aof.store.files import changes, integrity, locks, markdown
+from aof.store.files import git_files, integrity, locks, markdown
 from aof.store.files import paths as files_paths
 from aof.store.files.changes import examine
 from aof.store.files.disk import Disk, digest, read
@@ -158,7 +158,7 @@ class Merger:
 
     def before_a_write(self) -> None:
         """Merge where git is idle, so that nobody's files change below it; raises MergePending."""
-        going_on = changes.git_in_progress(self._store.paths.root)
+        going_on = git_files.in_progress(self._store.paths.root)
         if going_on is not None:
             raise _pending(going_on)
         self.merge(dry_run=False)
@@ -166,8 +166,8 @@ class Merger:
     def merge(self, *, dry_run: bool) -> Report | None:
         """Make one history of several; None where there is only one. With a dry run nothing is written."""
         store = self._store
-        if changes.git_is_running(store.paths.root):
-            raise _pending(changes.GIT_RUNNING)
+        if git_files.is_running(store.paths.root):
+            raise _pending(git_files.GIT_RUNNING)
         held = store.stripes.take_all()
         try:
             self._refresh(dry_run=dry_run)
@@ -208,19 +208,19 @@ class Merger:
         What a rebase has dropped comes back also while it goes on, for `aof merge` could not go on otherwise.
         """
         root = self._store.paths.root
-        if not self._store.repairs or changes.git_is_running(root):
+        if not self._store.repairs or git_files.is_running(root):
             return False
         try:
             with self._store.log.exclusively():
                 if restore_dropped_lanes(self._store.paths, self._store.disk):
                     return True
-            return changes.git_in_progress(root) is None and self.take_apart()
+            return git_files.in_progress(root) is None and self.take_apart()
         except LogDamaged:
             return False
 
     def is_pending(self) -> bool:
         """Whether git is in the middle of bringing several histories together."""
-        return self._store.reader.tips() > 1 and changes.git_in_progress(self._store.paths.root) is not None
+        return self._store.reader.tips() > 1 and git_files.in_progress(self._store.paths.root) is not None
 
     def follow(self, held: list[HeldLock]) -> bool:
         """Let everything follow where another process or clone has merged; False where something was lost instead.
@@ -243,7 +243,7 @@ class Merger:
 
 def _pending(why: str) -> MergePending:
     hint = "run 'aof merge', then 'git add -A .aof', and let git go on: 'git commit', or 'git rebase --continue'"
-    if why == changes.GIT_RUNNING:
+    if why == git_files.GIT_RUNNING:
         hint = "wait until it has ended (if it has died, remove .git/index.lock), then run 'aof merge'"
     return MergePending(f"other clones' work has come in and is not merged yet, and {why}; nothing was changed", hint)
 
@@ -469,7 +469,7 @@ def restore_dropped_lanes(paths: Paths, disk: Disk) -> bool:
             if _has(found.get(place.segment, here.get(place.segment, b"")), place):
                 continue
             data = (
-                changes.version_before_rebase(paths.log(place.segment))
+                git_files.version_before_rebase(paths.log(place.segment))
                 if files_paths.is_segment(place.segment)
                 else None
             )

@@ -171,7 +171,7 @@ class FileWorkingCopy:
         with clearly("merge histories"):
             report = self._store.merger.merge(dry_run=dry_run)
         root = self._store.paths.root
-        if report is None or not changes.unmerged(root) or not git_files.lacks_driver(root):
+        if report is None or not git_files.unmerged(root) or not git_files.lacks_driver(root):
             return report
         return msgspec.structs.replace(report, notes=(*report.notes, git_files.ADVICE))
 

@@ -222,13 +222,13 @@ class TestHarm:
 class TestWriters:
     """Whoever writes the index may die over it."""
 
-    @pytest.mark.parametrize("step", ["catch_up", "build"])
+    @pytest.mark.parametrize("step", ["catch_up", "build_tables"])
     def test_a_writer_that_dies_over_the_index_is_made_good(
         self, live: Fabric, monkeypatch: pytest.MonkeyPatch, root: Path, step: str
     ) -> None:
         live.create("One more", depends_on=["003"])
         expected = from_the_log(live)
-        if step == "build":
+        if step == "build_tables":
             (root / "index.sqlite").unlink()
         really = getattr(builder, step)
 
