@@ -16,11 +16,11 @@ from typing import Any
 from aof.errors import AofError, LogDamaged
 from aof.kernel.evolve import evolve
 from aof.kernel.model import Event, is_remark, is_task_id
+from aof.store import chronicle
 from aof.store.files import locks
 from aof.store.files import markdown as files_markdown
 from aof.store.files.disk import digest, read
-from aof.store.files.index import queries, schema
-from aof.store.files.index.schema import is_audited, is_searched
+from aof.store.files.index import queries, schema, tables
 from aof.store.files.locks import stripe
 from aof.store.files.paths import Paths, Position, day_of, folder_of
 from aof.store.files.store import FilesystemStore
@@ -84,7 +84,7 @@ class _Changes:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
-        self._noting = is_searched(database)
+        self._has_texts = schema.has_table(database, "texts")
         self._before: dict[str, Task | None] = {}
         self._after: dict[str, Task | None] = {}
 
@@ -121,9 +121,7 @@ class _Changes:
             waiting = self._database.execute("SELECT task FROM edges WHERE blocker = ?", (task.id,))
             touched.update(name for (name,) in waiting)
         _hold(self._database, touched)
-        if self._noting:
-            from aof.store.files.index import tables
-
+        if self._has_texts:
             tables.note_text(self._database, [task.id for task in new])
         self._before.clear()
         self._after.clear()
@@ -134,19 +132,15 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
     changes = _Changes(database)
     here = start
     written: dict[str, Event] = {}
-    audited, chronicled = is_audited(database), is_chronicled(database)
+    audited, chronicled = schema.has_table(database, "audit"), schema.has_table(database, "lives")
     with database:
         for here, lines in store.reader.proven(start):
             if audited:
-                from aof.store.files.index import tables
-
                 events = [event for _, event in lines]
                 tables.add_audit(database, day_of(here.segment), events)
                 tables.add_health(database, events)
             if chronicled:
-                from aof.store import base
-
-                base.add_to_chronicle(database, (event for _, event in lines))
+                chronicle.add(database, (event for _, event in lines))
             for _, event in lines:
                 changes.apply(event)
                 if event.files:
@@ -159,20 +153,11 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
         _follow(store, event, here)
 
 
-def is_chronicled(database: sqlite3.Connection) -> bool:
-    """Whether what the log tells over time is in it, as it is where somebody has asked before."""
-    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'lives'").fetchone() is not None
-
-
-def chronicle(store: FilesystemStore, database: sqlite3.Connection, until: int) -> None:
-    """Put in what every event up to one tells over time, unless that is there."""
-    if is_chronicled(database):
-        return
-    from aof.store import base
-
+def add_chronicle(store: FilesystemStore, database: sqlite3.Connection, until: int) -> None:
+    """Put in what every event up to one tells over time."""
     with database:
-        database.executescript(base.CHRONICLE_TABLES)
-        base.add_to_chronicle(database, takewhile(lambda event: event.seq <= until, store.reader.events(0)))
+        database.executescript(chronicle.TABLES)
+        chronicle.add(database, takewhile(lambda event: event.seq <= until, store.reader.events(0)))
 
 
 def _follow(store: FilesystemStore, event: Event, behind: Position) -> None:

@@ -13,9 +13,9 @@ from contextlib import closing, contextmanager, suppress
 
 from aof.errors import DiskFull, LogDamaged, StorageFailed
 from aof.kernel.model import NUMBER_DIGITS, is_task_id, matching_ids, split_task_id
-from aof.store import port
+from aof.store import chronicle, port
 from aof.store.files.disk import NO_SPACE, Seen, failed, seen
-from aof.store.files.index import builder, queries, schema
+from aof.store.files.index import builder, queries, schema, tables
 from aof.store.files.locks import HeldLock
 from aof.store.lists import Query
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from aof.supervision.rules import AttentionPage, AttentionQuery
     from aof.tasks.model import Task
 
-if TYPE_CHECKING:
     _Answer = TypeVar("_Answer")
 
 
@@ -180,44 +179,30 @@ class Index:
 
     def attention(self, query: AttentionQuery) -> AttentionPage:
         """What needs a person, most urgent first."""
-        from aof.store.files.index import builder
-
         return self._cache.ask(lambda database: builder.find_attention(database, query))
 
     def last_seen(self) -> dict[str, str]:
         """When each name was last seen in the log."""
-        from aof.store import base
-
-        return self._cache.ask(base.last_seen, chronicled=True)
+        return self._cache.ask(chronicle.last_seen, chronicled=True)
 
     def run_spans(self, query: SpanQuery) -> SpanPage:
         """A page of runs, the last one first."""
-        from aof.store import base
-
-        return self._cache.ask(lambda database: base.run_spans(database, query), chronicled=True)
+        return self._cache.ask(lambda database: chronicle.run_spans(database, query), chronicled=True)
 
     def flow_facts(self, since: str) -> FlowFacts:
         """What moved, was finished and was run."""
-        from aof.store import base
-
-        return self._cache.ask(lambda database: base.flow_facts(database, since), chronicled=True)
+        return self._cache.ask(lambda database: chronicle.flow_facts(database, since), chronicled=True)
 
     def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
         """The audit records that match, in the order of the log."""
-        from aof.store.files.index import tables
-
         return tuple(self._cache.ask(lambda database: tables.find_audit(database, query), audited=True))
 
     def audit_lines(self, after: int) -> list[tuple[int, str, str]]:
         """The audit records behind an event: number, day and line."""
-        from aof.store.files.index import tables
-
         return self._cache.ask(lambda database: tables.audit_lines(database, after), audited=True)
 
     def health(self) -> dict[str, AgentHealth]:
         """What the log says last of each agent's health."""
-        from aof.store.files.index import tables
-
         return self._cache.ask(tables.all_health, audited=True)
 
     def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
@@ -333,8 +318,6 @@ class Cache:
             if database is not None and self._is_current(database) and _has(database, asked):
                 return question(database)
         if asked.searched:
-            from aof.store.files.index import tables
-
             tables.require_full_text()
         self._store.refuse_unsound()  # what is new to the cache may never have been durable
         with self._locked(exclusive=True) as held:
@@ -421,19 +404,15 @@ class Cache:
         That is: audit records, the agents' health, the texts of the tasks, and the chronicle of runs and moves.
         """
         if asked.searched:
-            from aof.store.files.index import tables
-
             tables.refresh_text(self._store, database)
         if not (asked.audited or asked.chronicled):
             return
         here = schema.applied_position(database)
-        if here is not None and asked.audited and not schema.is_audited(database):
-            from aof.store.files.index import tables
-
+        if here is not None and asked.audited and not schema.has_table(database, "audit"):
             tables.fill_audit(database, self._store.reader, here.seq)
             tables.fill_health(database, self._store.reader, here.seq)
-        if here is not None and asked.chronicled:
-            builder.chronicle(self._store, database, here.seq)
+        if here is not None and asked.chronicled and not schema.has_table(database, "lives"):
+            builder.add_chronicle(self._store, database, here.seq)
 
     @contextmanager
     def _built(self, held: HeldLock, asked: Asked) -> Iterator[sqlite3.Connection]:
@@ -480,14 +459,11 @@ class Cache:
 
 
 def _has(database: sqlite3.Connection, asked: Asked) -> bool:
-    if asked.searched:
-        from aof.store.files.index import tables
-
-        if not tables.is_text_fresh(database):
-            return False
-    if asked.chronicled and not builder.is_chronicled(database):
-        return False
-    return not asked.audited or schema.is_audited(database)
+    return (
+        (not asked.searched or tables.is_text_fresh(database))
+        and (not asked.chronicled or schema.has_table(database, "lives"))
+        and (not asked.audited or schema.has_table(database, "audit"))
+    )
 
 
 def _has_ended(pid: int) -> bool:

@@ -212,14 +212,9 @@ def connect(path: str) -> sqlite3.Connection:
     return database
 
 
-def is_searched(database: sqlite3.Connection) -> bool:
-    """Whether the texts of the tasks are in it, as they are where somebody has searched before."""
-    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'texts'").fetchone() is not None
-
-
-def is_audited(database: sqlite3.Connection) -> bool:
-    """Whether the audit records are in it, as they are where somebody has asked for them before."""
-    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone() is not None
+def has_table(database: sqlite3.Connection, table: str) -> bool:
+    """Whether a table is there that is only made when somebody asks for it: `audit`, `texts`, or `lives`."""
+    return database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is not None
 
 
 def applied_end(database: sqlite3.Connection) -> tuple[str, int] | None:
