@@ -18,6 +18,7 @@ from aof.errors import LogDamaged, LogRewritten, Unmerged
 from aof.kernel.model import STATUSES, is_task_id, split_task_id
 from aof.store.directory import Checkup, Problem
 from aof.store.files import disk, doctor_log, git_files
+from aof.store.files.definitions import ORG_CHART
 from aof.store.files.disk import digest, read, unfit
 from aof.store.files.doctor_log import Case, DoctorFinding
 from aof.store.files.index import index, schema
@@ -25,7 +26,6 @@ from aof.store.files.integrity import scan
 from aof.store.files.locks import stripe
 from aof.store.files.paths import DIRECTORIES, Position, folder_of
 from aof.store.files.store import FilesystemStore
-from aof.store.files.working_copy import ORG_CHART
 from aof.store.fold import Folded
 from aof.store.port import Scope
 from aof.support.confined_folder import is_link
