@@ -20,9 +20,6 @@ from aof.support import nesting
 from aof.support.typed import prepare_type
 from aof.tasks.model import Task
 
-TYPE_CHECKING = False
-
-
 _decoder = msgspec.json.Decoder(prepare_type(Handoff))
 _format_1_decoder = msgspec.json.Decoder(prepare_type(evolve.Handoff1))
 _BEGIN = ("delegation.requested", "handoff.initiated")
