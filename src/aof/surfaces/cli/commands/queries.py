@@ -180,7 +180,6 @@ def status(context: Context, values: dict[str, Any]) -> Answer:
     summary = context.fabric.status(compact=compact, **values)
 
     def text(screen: Screen) -> None:
-
         if compact:
             told = counts(context.fabric, summary.by_status, **values)
             screen.line(" ".join(f"{name}:{count}" for name, count in told) or "no tasks")
@@ -209,7 +208,6 @@ def show(context: Context, values: dict[str, Any]) -> Answer:
     task = context.fabric.show(values["task_id"], at=values.get("at"))
 
     def text(screen: Screen) -> None:
-
         cli_task_view.portray(screen, task, context.fabric)
 
     return Answer(task, text)

@@ -9,13 +9,14 @@ from typing import Any
 
 from aof.api.fabric import Fabric
 from aof.kernel.model import millis
+from aof.support.printable import clean
 from aof.surfaces.cli import live
 from aof.surfaces.cli import task_view as cli_task_view
 from aof.surfaces.cli.commands import service
 from aof.surfaces.cli.commands.queries import counts
 from aof.surfaces.cli.output import Answer, Context
 from aof.surfaces.cli.parser import UsageError
-from aof.surfaces.cli.screen import Screen, ago, clean, cut, pad, width
+from aof.surfaces.cli.screen import Screen, ago, cut, pad, width
 from aof.tasks.model import Task
 from aof.workflows.model import held_leases
 
@@ -102,7 +103,7 @@ def _live(context: Context, values: dict[str, Any], draw: Callable[[Context, Scr
         draw(context, screen)
 
     live.follow(frame, lambda seconds: store.wait(seen[0], seconds))
-    return Answer(None, lambda _screen: None, said=True)
+    return Answer(None, lambda _screen: None, printed=True)
 
 
 def _board(context: Context, screen: Screen) -> None:
@@ -176,7 +177,6 @@ def _hop(place: str) -> str:
 
 
 def _watch(context: Context, screen: Screen) -> None:
-
     fabric = context.fabric
     now = fabric.now()
     parts = [(f"{name} {count}", name) for name, count in counts(fabric, fabric.status(compact=True).by_status)]
