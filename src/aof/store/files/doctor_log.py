@@ -36,9 +36,9 @@ from aof.workflows.model import workflow_of
 
 
 class DoctorFinding(msgspec.Struct, frozen=True):
-    """A problem, and what heals it (at a moment), if anything does; of which tasks that asks the log once more.
+    """A problem; what repairs it (at a moment), if anything does; and the tasks whose events that reads again.
 
-    Lower stages are healed first.
+    Lower stages are repaired first, for one thing put right may show another.
     """
 
     problem: Problem
@@ -60,6 +60,8 @@ class Case:
 
 DOCTOR = "doctor"
 _NOT_RESTORED = ("id", "rev", "updatedAt", "layout")
+_SHOWN = 20
+MERGE = "run 'aof merge', then 'git add -A .aof' and 'git commit'"
 _FROM_BACKUP = (
     "restore the file from a backup or from version control; or move the log's files from there on out of events/, "
     "and 'aof doctor --fix' puts what the tasks' files say into the log again"
@@ -73,22 +75,14 @@ def check_log(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Fo
     found: list[DoctorFinding] = []
     folded: dict[str, Folded] | None = None
     try:
-        folded = _folded(store)
+        folded = _fold_verified(store)
         found += _damage_beside_path(store)
     except LogDamaged as damage:
-        told = integrity.explain_line_endings(store.paths, _first_wrong(store) or damage)
-        day = told.details.get("day")
+        first = integrity.explain_line_endings(store.paths, _first_wrong(store) or damage)
+        day = first.details.get("day")
         where = f"events/{day}.jsonl" if day else "events/"
-        found.append(
-            DoctorFinding(
-                Problem(
-                    told.code,
-                    where,
-                    _with_what_is_left(store, told),
-                    told.hint if told.code != damage.code or isinstance(told, LaneRefused) else _FROM_BACKUP,
-                )
-            )
-        )
+        fix = first.hint if first.code != damage.code or isinstance(first, LaneRefused) else _FROM_BACKUP
+        found.append(DoctorFinding(Problem(first.code, where, _with_restorable_tasks(store, first), fix)))
     if store.log.is_poisoned():
         what = "a flush of the log has failed, and nothing can be written since"
         problem = Problem("log_poisoned", "events/", what, "'aof doctor --fix' rewrites the files and verifies them")
@@ -118,7 +112,7 @@ def _first_wrong(store: FilesystemStore) -> LogDamaged | None:
     return None
 
 
-def _with_what_is_left(store: FilesystemStore, damage: LogDamaged) -> str:
+def _with_restorable_tasks(store: FilesystemStore, damage: LogDamaged) -> str:
     """The damage, and how many tasks files and index know a version of that the sound part of the log does not."""
     seq = damage.details.get("seq")
     if not isinstance(seq, int):
@@ -131,7 +125,7 @@ def _with_what_is_left(store: FilesystemStore, damage: LogDamaged) -> str:
     )
 
 
-def _folded(store: FilesystemStore) -> dict[str, Folded]:
+def _fold_verified(store: FilesystemStore) -> dict[str, Folded]:
     here = Position()
     folded: dict[str, Folded] = {}
     for behind, lines in store.reader.commits(here):
@@ -154,12 +148,12 @@ def _unpoison(store: FilesystemStore) -> None:
     """Everything before the checkpoint was synced as a whole; the files since then are written to new places."""
     known = locks.load_checkpoint(store.paths)
     store.log.heal(since=known.position.segment if known is not None else "")
-    _folded(store)
+    _fold_verified(store)
 
 
 def lacking_events(case: Case) -> DoctorFinding | None:
     """Whether events that were durable are gone: the log was deleted, cut or replaced by an older one."""
-    detail = _lost(case)
+    detail = _why_lacking(case)
     if detail is None:
         return None
     fix = (
@@ -169,7 +163,7 @@ def lacking_events(case: Case) -> DoctorFinding | None:
     return DoctorFinding(Problem("log_lacks_events", "events/", detail, fix), 1, lambda now: _put_back(case, now))
 
 
-def _lost(case: Case) -> str | None:
+def _why_lacking(case: Case) -> str | None:
     store, newest = case.store, case.scan.newest
     if store.damage is not None:
         return store.damage.message
@@ -193,12 +187,12 @@ def _put_back(case: Case, now: int) -> None:
     """Every file that knows more than the log becomes an event. Can be done again wherever it stops."""
     store = case.store
     store.log.restate(floor=store.recovery.highest_rev())
-    _trust(store)
+    _clear_journal(store)
     for task_id, folders in case.scan.places.items():
         one = case.folded.get(task_id)
         known = one.task if one is not None else None
         if any(
-            (version := version_of(store, task_id, folder)) and (known is None or _goes_on(known, version))
+            (version := version_of(store, task_id, folder)) and (known is None or _is_later_version(known, version))
             for folder in folders
         ):
             restore_task(store, task_id, now)
@@ -216,7 +210,7 @@ def _put_back(case: Case, now: int) -> None:
         store.locks.release(held)
 
 
-def _trust(store: FilesystemStore) -> None:
+def _clear_journal(store: FilesystemStore) -> None:
     """From here on the log counts as it is, whatever was written under the stripes before."""
     held = store.stripes.take_all()
     try:
@@ -226,7 +220,7 @@ def _trust(store: FilesystemStore) -> None:
         store.locks.release(held)
 
 
-def _goes_on(known: Task, version: Task) -> bool:
+def _is_later_version(known: Task, version: Task) -> bool:
     """Whether a file has a later version of the same task; one of another task is never put over it."""
     return version.rev > known.rev and same_task(known, version)
 
@@ -293,7 +287,7 @@ def refuse_rewritten_log(store: FilesystemStore) -> None:
         which = f"event {changed}" if sound + 1 == changed else f"one of the events {sound + 1} to {changed}"
         what = (
             f"the log was tampered with: its hashes hold, but {which} is not what was appended, and is the first "
-            f"that is wrong; {_restorable(store)}; {damage.message}"
+            f"that is wrong; {_intact_files(store)}; {damage.message}"
         )
         raise LogRewritten(what, _FIX, seq=changed) from None
 
@@ -313,7 +307,7 @@ def explain_damage(store: FilesystemStore, damage: LogDamaged) -> LogDamaged:
 
 def cut_off_at(store: FilesystemStore) -> Position | None:
     """The last event that was acknowledged, where the log ends before it."""
-    stamp = _stamped(store)
+    stamp = _last_append(store)
     if stamp is None or stamp.seq <= store.reader.newest() or store.reader.has_seen(stamp):
         return None
     return stamp
@@ -321,7 +315,7 @@ def cut_off_at(store: FilesystemStore) -> Position | None:
 
 def _witnesses(store: FilesystemStore) -> Iterator[Position]:
     """Where the log stood: after the last append, after the last write under each stripe, when all was synced."""
-    stamped, known = _stamped(store), locks.load_checkpoint(store.paths)
+    stamped, known = _last_append(store), locks.load_checkpoint(store.paths)
     if stamped is not None:
         yield stamped
     if known is not None:
@@ -334,7 +328,7 @@ def _witnesses(store: FilesystemStore) -> Iterator[Position]:
         yield read
 
 
-def _stamped(store: FilesystemStore) -> Position | None:
+def _last_append(store: FilesystemStore) -> Position | None:
     with suppress(OSError), _opened(f"{store.paths.locks}/{LOCK}") as fd:
         state = State.read(fd)
         return state.stamp.position if state is not None and state.stamp is not None else None
@@ -351,17 +345,13 @@ def _opened(path: str) -> Iterator[int]:
         os.close(fd)
 
 
-def _restorable(store: FilesystemStore) -> str:
+def _intact_files(store: FilesystemStore) -> str:
     """How much of what was acknowledged is still known without the log."""
     heads = store.heads.table()
     intact = sum(
         file_status(store.paths.task(head.folder, task_id), head.matches) is None for task_id, head in heads.items()
     )
     return f"the files of {intact} of {len(heads)} tasks are as they were last written"
-
-
-_SHOWN = 20
-MERGE = "run 'aof merge', then 'git add -A .aof' and 'git commit'"
 
 
 def check_histories(case: Case) -> list[DoctorFinding]:
@@ -385,7 +375,12 @@ def _waiting(case: Case, tips: int, documents: list[str]) -> Iterator[DoctorFind
 
 
 def _marked(case: Case, paths: list[str], holds_marks: Callable[[bytes], object]) -> Iterator[DoctorFinding]:
-    marked = [path for path in paths if _holds(path, holds_marks)]
+    marked: list[str] = []
+    for path in paths:
+        with suppress(OSError):
+            data = read(path)
+            if data is not None and holds_marks(data):
+                marked.append(path)
     for path in marked[:_SHOWN]:
         what = "it has conflict markers of git"
         yield DoctorFinding(Problem("conflict_marks", case.store.paths.relative(path), what, MERGE))
@@ -393,11 +388,3 @@ def _marked(case: Case, paths: list[str], holds_marks: Callable[[bytes], object]
 
 def _merge(store: FilesystemStore) -> None:
     store.working_copy.merge(dry_run=False)
-
-
-def _holds(path: str, holds_marks: Callable[[bytes], object]) -> bool:
-    try:
-        data = read(path)
-    except OSError:
-        return False
-    return data is not None and bool(holds_marks(data))

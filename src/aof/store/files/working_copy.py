@@ -57,10 +57,7 @@ class FileWorkingCopy:
         """Those whose files differ from what the log wrote; a file that nobody has touched since is not read again."""
         day, _ = self._store.reader.end()
         latest = changed_at(self._store.paths.log(day)) if day else 0
-        return self._fingerprints.differing(tasks, self._path_of, self.file_status, latest)
-
-    def _path_of(self, task: Task) -> str:
-        return self._store.paths.place_of(task)
+        return self._fingerprints.differing(tasks, self._store.paths.place_of, self.file_status, latest)
 
     def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """New files without an ID as name, relative to the data directory, and the tasks whose files are changed."""
@@ -150,7 +147,7 @@ class FileWorkingCopy:
             return doctor.diagnose(self._store)
 
     def repair(self) -> None:
-        """Put right what a diagnosis finds, as far as that needs no person."""
+        """Repair what a diagnosis finds, as far as that needs no person."""
         from aof.store.files import doctor
 
         with clearly("repair everything"):
@@ -250,7 +247,7 @@ class Fingerprints:
     ) -> Iterator[Task]:
         """The tasks whose files are `odd` by a look at their bytes; `latest` is when the log was last changed."""
         known, stat = self._known, os.stat
-        folders = _Folders()
+        folders = _OpenFolders()
         try:
             for task in tasks:
                 kept = known.get(task.id)
@@ -273,7 +270,7 @@ class Fingerprints:
             folders.close()
 
 
-class _Folders(dict[str, int]):
+class _OpenFolders(dict[str, int]):
     """Folders that are open for a while, so that the way to each file in them is short."""
 
     def __missing__(self, path: str) -> int:

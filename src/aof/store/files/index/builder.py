@@ -1,6 +1,6 @@
-"""How the index's tables are filled.
+"""Fills the index's tables from the files, which are fast to read, and from the log, and lets them follow the log.
 
-From the files, which are fast to read, and from the log; and the table of what needs a person.
+Keeps also the table of what needs a person.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 200  # files: one kind of work for many of them keeps the processor's caches warm
 Recorded = tuple[Task, bytes | None]  # a task without its body, and its record as JSON where that is at hand
-Noted = dict[str, list[tuple[str, str]]]  # by folder, the tasks and how the digests of their files begin
+NotedFiles = dict[str, list[tuple[str, str]]]  # by folder, the tasks and how the digests of their files begin
 _BATCH = 5_000
 
 
-def intact_tasks(paths: Paths, noted: Noted) -> Iterator[Sequence[Recorded]]:
+def intact_tasks(paths: Paths, noted: NotedFiles) -> Iterator[Sequence[Recorded]]:
     """The tasks, folder by folder in the order of their IDs."""
     for folder, path in paths.folders:
         tasks = noted[folder]
@@ -79,7 +79,7 @@ def _parsed(files: Sequence[bytes], *, archived: bool) -> Sequence[Recorded]:
     return found
 
 
-class _Changes:
+class _ChangedTasks:
     """Tasks as the tables have them and as they should be."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
@@ -105,7 +105,7 @@ class _Changes:
             raise LogDamaged(f"event {event.seq} cannot be applied: {error}", "run 'aof doctor'") from error
 
     def write(self) -> None:
-        """Put the changed rows in the place of the old ones, and tell whom that holds or sets free."""
+        """Put the changed rows in the place of the old ones, and note which other tasks that holds or sets free."""
         old = [task for task in self._before.values() if task is not None]
         new = [task for task in self._after.values() if task is not None]
         self._database.executemany(
@@ -120,7 +120,7 @@ class _Changes:
         for task in new:
             waiting = self._database.execute("SELECT task FROM edges WHERE blocker = ?", (task.id,))
             touched.update(name for (name,) in waiting)
-        _hold(self._database, touched)
+        _update_held(self._database, touched)
         if self._has_texts:
             tables.note_text(self._database, [task.id for task in new])
         self._before.clear()
@@ -129,7 +129,7 @@ class _Changes:
 
 def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Position) -> None:
     """Apply the events behind a position."""
-    changes = _Changes(database)
+    changes = _ChangedTasks(database)
     here = start
     written: dict[str, Event] = {}
     audited, chronicled = schema.has_table(database, "audit"), schema.has_table(database, "lives")
@@ -148,9 +148,9 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
             if len(changes) >= _BATCH:
                 changes.write()
         changes.write()
-        _remember(store, database, here)
+        _save_position(store, database, here)
     for event in written.values():
-        _follow(store, event, here)
+        _note_head(store, event, here)
 
 
 def add_chronicle(store: FilesystemStore, database: sqlite3.Connection, until: int) -> None:
@@ -160,7 +160,7 @@ def add_chronicle(store: FilesystemStore, database: sqlite3.Connection, until: i
         chronicle.add(database, takewhile(lambda event: event.seq <= until, store.reader.events(0)))
 
 
-def _follow(store: FilesystemStore, event: Event, behind: Position) -> None:
+def _note_head(store: FilesystemStore, event: Event, behind: Position) -> None:
     """A version that came with its file from elsewhere, as `git pull` brings them, gets its head."""
     if not is_task_id(event.task_id):
         return
@@ -210,12 +210,12 @@ def build_tables(store: FilesystemStore, database: sqlite3.Connection) -> None:
         folded = fold(store.reader.of_tasks(odd), until=here.seq) if odd else {}
         _insert(database, [(one.task, None) for one in folded.values() if one.task is not None], filling)
         _finish(database, filling)
-        changes = _Changes(database)
+        changes = _ChangedTasks(database)
         for event in fresh:
             if event.task_id not in odd:
                 changes.apply(event)
         changes.write()
-        _remember(store, database, here)
+        _save_position(store, database, here)
 
 
 def fill_tables(database: sqlite3.Connection, tasks: Iterable[Task]) -> None:
@@ -237,7 +237,7 @@ class _Filling:
 def _finish(database: sqlite3.Connection, filling: _Filling) -> None:
     database.executemany(schema.TALLY, [(*alike, count) for alike, count in filling.tallies.items()])
     database.executescript(schema.INDEXES)
-    _hold(database, filling.waiting)
+    _update_held(database, filling.waiting)
 
 
 def _insert(database: sqlite3.Connection, tasks: Sequence[Recorded], filling: _Filling | None = None) -> None:
@@ -257,13 +257,13 @@ def _insert(database: sqlite3.Connection, tasks: Sequence[Recorded], filling: _F
         filling.waiting.update(task.id for task, _ in tasks if task.waits_for_children)
 
 
-def _hold(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:
+def _update_held(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:
     """Work out again whether other tasks hold these."""
     named = [task_id for task_id in task_ids if is_task_id(task_id)]
     database.executemany(queries.HOLD, [(task_id, task_id, *schema.places(task_id)) for task_id in named])
 
 
-def _remember(store: FilesystemStore, database: sqlite3.Connection, here: Position) -> None:
+def _save_position(store: FilesystemStore, database: sqlite3.Connection, here: Position) -> None:
     day, end = store.reader.end()
     if not here.segment or (day > here.segment and not end):
         here = Position(day, 0, here.seq, here.digest)

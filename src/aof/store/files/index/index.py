@@ -255,10 +255,10 @@ def _times(agent: str, hops: str | None, handed: str | None, own: int) -> int:
 INDEX_LOCK = "index"
 _NOTE_BYTES = 80
 _BROKEN = (sqlite3.Error, ValueError, LogDamaged)  # ValueError: a record that cannot be decoded
-_inherited: list[_Open] = []
+_inherited: list[_Connection] = []
 
 
-class _Open:
+class _Connection:
     """A connection, the process that opened it, and the file behind it."""
 
     def __init__(self, path: str, inode: int) -> None:
@@ -281,7 +281,7 @@ class Cache:
     def __init__(self, store: FilesystemStore) -> None:
         self._store = store
         self._path = store.paths.index
-        self._idle: list[_Open] = []
+        self._idle: list[_Connection] = []
 
     def ask(self, question: Callable[[sqlite3.Connection], _Answer], *needs: str) -> _Answer:
         """Put a question to a cache that has seen every event of the log, and has the tables that it needs.
@@ -352,14 +352,14 @@ class Cache:
             raise
         self._idle.append(mine)
 
-    def _open(self, inode: int) -> _Open:
+    def _open(self, inode: int) -> _Connection:
         while self._idle:
             with suppress(IndexError):
                 known = self._idle.pop()
                 if known.inode == inode and known.pid == os.getpid():
                     return known
                 known.close()
-        return _Open(self._path, inode)
+        return _Connection(self._path, inode)
 
     def _is_current(self, database: sqlite3.Connection, needs: tuple[str, ...]) -> bool:
         return self._store.reader.end() == schema.applied_end(database) and all(
