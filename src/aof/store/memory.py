@@ -43,7 +43,7 @@ from aof.store.fold import Folded
 from aof.store.lists import Query, Row, Rows
 from aof.store.port import Clock, HashedEvent, Page, Scope, ScopeTooNarrow
 from aof.store.selection import page_of, select_tasks
-from aof.supervision import rules as supervision_rules
+from aof.supervision import rules
 from aof.supervision.chronicle import FlowFacts, SpanPage, SpanQuery
 from aof.support.typed import prepare_type
 from aof.tasks.model import FileLock, Task
@@ -436,11 +436,11 @@ class MemoryStore:
                     counts[task.status] = counts.get(task.status, 0) + 1
         return found
 
-    def attention(self, query: supervision_rules.AttentionQuery) -> supervision_rules.AttentionPage:
+    def attention(self, query: rules.AttentionQuery) -> rules.AttentionPage:
         """What needs a person, from the records themselves."""
         with self._known() as state:
-            every = [one for task in state.tasks().values() for one in supervision_rules.attention_of(task)]
-        return supervision_rules.selected(query, every)
+            every = [one for task in state.tasks().values() for one in rules.attention_of(task)]
+        return rules.selected(query, every)
 
     def _current_chronicle(self) -> sqlite3.Connection:
         """What the log tells over time; it follows the log from the first question on."""

@@ -17,8 +17,7 @@ from aof.errors import AofError, LogDamaged
 from aof.kernel.evolve import evolve
 from aof.kernel.model import Event, is_remark, is_task_id
 from aof.store import chronicle
-from aof.store.files import locks
-from aof.store.files import markdown as files_markdown
+from aof.store.files import locks, markdown
 from aof.store.files.disk import digest, read
 from aof.store.files.index import queries, schema, tables
 from aof.store.files.locks import stripe
@@ -69,13 +68,13 @@ def _unchanged(directory: int, tasks: list[tuple[str, str]]) -> Iterator[bytes]:
 
 def _parsed(files: Sequence[bytes], *, archived: bool) -> Sequence[Recorded]:
     """What the files hold: of many at once if they are all canonical, or of one after the other."""
-    if not archived and (together := files_markdown.parse_heads(files)) is not None:
+    if not archived and (together := markdown.parse_heads(files)) is not None:
         return together
     found: list[Recorded] = []
     for data in files:
         with suppress(AofError):
-            own = None if archived else files_markdown.parse_own(data)
-            found.append(own or (files_markdown.parse(data, archived=archived), None))
+            own = None if archived else markdown.parse_own(data)
+            found.append(own or (markdown.parse(data, archived=archived), None))
     return found
 
 

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from aof.kernel.model import FINISHED, PRIORITIES, STATUSES, end_of, split_task_id
-from aof.store.files import markdown as files_markdown
+from aof.store.files import markdown
 from aof.store.files.paths import Position
 from aof.support.confined_folder import LinkInTheWay, is_link
-from aof.workflows import model as workflows_model
+from aof.workflows import model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,9 +166,9 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         1 if task.waits_for_children else 0,
         held,
         1 if task.visibility in ("internal", "hidden") else 0,
-        (record or files_markdown.encode_task(task)).decode(),
+        (record or markdown.encode_task(task)).decode(),
         hops,
-        BETWEEN.join(("", *workflows_model.takers(task), "")) if task.handoffs else 0,
+        BETWEEN.join(("", *model.takers(task), "")) if task.handoffs else 0,
         end_of(task.due) if task.due is not None else 0,
     )
 
@@ -196,7 +196,7 @@ def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
 
 def record(text: str) -> Task:
     """The task of a row, without its body."""
-    return files_markdown.decode_record(text)
+    return markdown.decode_record(text)
 
 
 def connect(path: str) -> sqlite3.Connection:

@@ -16,7 +16,7 @@ from aof.handoffs.audit import AUDIT, AuditRecord, audit_record, line_of
 from aof.kernel.model import Event
 from aof.org.routing import AgentHealth, health_of
 from aof.store.directory import AuditQuery
-from aof.store.files import markdown as files_markdown
+from aof.store.files import markdown
 from aof.store.files.disk import read
 from aof.store.files.index import schema
 from aof.store.files.log.reader import Reader
@@ -180,7 +180,7 @@ def _from_file(store: FilesystemStore, task_id: str) -> Task | None:
     with suppress(OSError, AofError):
         data = read(store.paths.task(head.folder, task_id))
         if data is not None and head.matches(data):
-            return files_markdown.parse(data)
+            return markdown.parse(data)
     return None
 
 

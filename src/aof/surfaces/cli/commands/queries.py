@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aof.kernel import model as kernel_model
-from aof.surfaces.cli import task_view as cli_task_view
+from aof.kernel import model
+from aof.surfaces.cli import task_view
 from aof.surfaces.cli.output import Answer, Context
 
 TYPE_CHECKING = False
@@ -169,7 +169,7 @@ def _title(row: Row, *, reasons: bool) -> str:
     """The title, why it waits where that is not plain from the status, or was asked for, and when it is due."""
     told = row.waits or (row.reason if reasons or row.status != "blocked" else None)
     title = f"{row.title}: {told}" if told else row.title
-    if row.due is None or row.status in kernel_model.FINISHED:
+    if row.due is None or row.status in model.FINISHED:
         return title
     return f"{title} ({'overdue since' if row.overdue else 'due'} {row.due})"
 
@@ -194,7 +194,7 @@ def status(context: Context, values: dict[str, Any]) -> Answer:
 def counts(fabric: Fabric, by_status: dict[str, int], **filters: Any) -> list[tuple[str, int]]:
     """How many tasks there are of each kind: `ready` are those that can be claimed now, the others of them wait."""
     found: list[tuple[str, int]] = []
-    for name in sorted(by_status, key=kernel_model.STATUSES.index):
+    for name in sorted(by_status, key=model.STATUSES.index):
         if name != "ready":
             found.append((name, by_status[name]))
             continue
@@ -208,6 +208,6 @@ def show(context: Context, values: dict[str, Any]) -> Answer:
     task = context.fabric.show(values["task_id"], at=values.get("at"))
 
     def text(screen: Screen) -> None:
-        cli_task_view.portray(screen, task, context.fabric)
+        task_view.portray(screen, task, context.fabric)
 
     return Answer(task, text)

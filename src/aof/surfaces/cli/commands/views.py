@@ -10,8 +10,7 @@ from typing import Any
 from aof.api.fabric import Fabric
 from aof.kernel.model import millis
 from aof.support.printable import clean
-from aof.surfaces.cli import live
-from aof.surfaces.cli import task_view as cli_task_view
+from aof.surfaces.cli import live, task_view
 from aof.surfaces.cli.commands import service
 from aof.surfaces.cli.commands.queries import counts
 from aof.surfaces.cli.output import Answer, Context
@@ -190,7 +189,7 @@ def _watch(context: Context, screen: Screen) -> None:
     agents = min(max((width(lease.agent) for _, _, lease in running), default=0), _AGENT)
     rest = screen.height - _FRAME_REST if screen.height else len(running) + _LATEST
     for task, place, lease in running[: max(rest - 2, 1)]:
-        said, colour = cli_task_view.lease_said(ends.get(place, millis(lease.expires_at)), now)
+        said, colour = task_view.lease_said(ends.get(place, millis(lease.expires_at)), now)
         since = ago(millis(lease.acquired_at), now).removesuffix(" ago")
         percent = task.progress.get("percent")
         done = f"{percent:.0f} %" if percent is not None else ""
