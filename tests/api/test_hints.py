@@ -161,7 +161,7 @@ def test_the_example_of_a_verb_can_be_called(verb: Any) -> None:
     words = shlex.split(verb.example.partition(" > ")[0])
     called = parse(words[1:]).verb
     assert called is not None
-    assert called is verb or (verb.leads and called in below(verb))
+    assert called is verb or (verb.is_group and called in below(verb))
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb.help], ids=lambda verb: str(verb.name))

@@ -158,7 +158,7 @@ def test_help_loads_nothing_but_the_command_line(folder: Path) -> None:
 def test_every_verb_names_a_handler_that_exists() -> None:
     from importlib import import_module  # noqa: PLC0415 - what the command line does
 
-    for verb in (one for one in VERBS if not one.leads):
+    for verb in (one for one in VERBS if not one.is_group):
         assert bool(verb.handler) != bool(verb.operation)
         module, function = (verb.handler or "operation:perform").split(":")
         assert verb.handler or callable(getattr(Fabric, verb.operation))

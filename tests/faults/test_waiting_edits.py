@@ -12,8 +12,8 @@ from aof.api.fabric import Fabric
 from aof.errors import AofError
 from aof.kernel.model import Policy
 from aof.maintenance.operations import doctor
+from aof.store.files.definitions import WorkflowFiles
 from aof.store.files.disk import Disk
-from aof.store.files.templates import WorkflowFiles
 from tests.support.desk import Desk
 from tests.support.disks import DyingDisk, Killed, Moment
 

@@ -11,9 +11,9 @@ from aof.config import HandoffSettings, Settings
 from aof.kernel.model import Policy, iso
 from aof.scheduler.model import Action
 from aof.scheduler.tick import Tick
+from aof.store.files.definitions import OrgPath
 from aof.store.files.handoffs import HandoffRecords
 from aof.store.files.store import FilesystemStore
-from aof.store.files.working_copy import OrgPath
 from aof.testing import FakeClock, memory_fabric
 from tests.kernel.test_notifications import Recorder
 from tests.support.command_line import Aof

@@ -73,9 +73,9 @@ class Clone:
         self._begin(path)
 
     def _begin(self, path: list[Event]) -> None:
-        kept = self.store._kept
+        kept = self.store._state
         with kept.lock:
-            kept.log, kept.folded, kept.heartbeats, kept.texts, kept.states = [], {}, {}, {}, {}
+            kept.log, kept.folded, kept.heartbeats, kept.texts, kept.documents = [], {}, {}, {}, {}
             for _, group in itertools.groupby(path, key=lambda event: event.begins):
                 kept.append(list(group))
         self.store._day = ""
@@ -84,7 +84,7 @@ class Clone:
     @property
     def log(self) -> list[Event]:
         """Everything on this clone's path, not yet sealed."""
-        return self.store._kept.log
+        return self.store._state.log
 
     def tip(self) -> str:
         """Write down what was done since, and say where the path ends."""
@@ -133,7 +133,7 @@ class Clone:
 
     def task(self, task_id: str) -> Task:
         """The record of a task."""
-        task = self.store._kept.one(task_id).task
+        task = self.store._state.one(task_id).task
         assert task is not None
         return task
 

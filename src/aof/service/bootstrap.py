@@ -16,9 +16,9 @@ from aof.service import trust as service_trust
 from aof.service.clock import SystemClock
 from aof.service.runners import attempts
 from aof.store.files import read_only
+from aof.store.files.definitions import CharterGates, OrgPath, WorkflowFiles
 from aof.store.files.disk import Disk, clearly, file_system, is_remote
 from aof.store.files.store import FilesystemStore
-from aof.store.files.working_copy import CharterGates, OrgPath, WorkflowPath
 from aof.support import lazy_imports
 from aof.support.confined_folder import ConfinedFolder
 from aof.support.printable import Say, silent
@@ -82,7 +82,7 @@ def open_fabric(
         run or os.environ.get("AOF_RUN_ID"),
         org=OrgPath(root, disk),
         notifier=_notifier(root, settings, trust),
-        workflows=WorkflowPath(root),
+        workflows=WorkflowFiles(root),
         secret=secret,
         orphans=OrphanedProcesses(root, clock),
         trust=trust,

@@ -34,8 +34,8 @@ from aof.service.clock import SystemClock
 from aof.service.trust import TrustFile
 from aof.store.directory import Problem
 from aof.store.files import archive, doctor
+from aof.store.files.definitions import OrgPath
 from aof.store.files.disk import Disk
-from aof.store.files.working_copy import OrgPath
 from aof.store.port import Clock
 from aof.support.printable import Say, silent
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from hashlib import sha256
 
-from aof.handoffs import delegation as handoffs_delegation
+from aof.handoffs import delegation
 from aof.handoffs import evolve as handoffs_evolve
 from aof.handoffs.model import Handoff
 from aof.kernel.evolve import evolve
@@ -134,7 +134,7 @@ class Folded:
         handoff = handoffs_evolve.evolve_handoff(self.handoffs.get(name), event)
         if handoff is not None:
             self.handoffs[name] = handoff
-        for place, data in handoffs_delegation.attached(event).items():
+        for place, data in delegation.attached(event).items():
             self.attached[place] = data
             self.attachments.add(sha256(data).hexdigest())
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -36,87 +36,19 @@ from aof.org import chart as org_chart
 from aof.org import health as org_health
 from aof.org.model import OrgChart
 from aof.runs.model import Heartbeat, Run, RunResult
-from aof.store import base
-from aof.store.base import DocumentState, page_of, select_tasks
+from aof.store import chronicle
 from aof.store.directory import AuditFiles, AuditQuery, OrgReport, WorkflowReport, WorkingCopy
+from aof.store.documents import DocumentState, follow_log
 from aof.store.fold import Folded
 from aof.store.lists import Query, Row, Rows
 from aof.store.port import Clock, HashedEvent, Page, Scope, ScopeTooNarrow
-from aof.supervision import rules as supervision_rules
+from aof.store.selection import page_of, select_tasks
+from aof.supervision import rules
 from aof.supervision.chronicle import FlowFacts, SpanPage, SpanQuery
 from aof.support.typed import prepare_type
 from aof.tasks.model import FileLock, Task
 from aof.workflows import templates
 from aof.workflows.model import occupied_by
-
-
-class Shelf(Protocol):
-    """What is kept of documents, each text with the number of its version, and the log."""
-
-    texts: dict[str, tuple[str, int]]
-    states: dict[str, DocumentState]
-
-    @property
-    def log(self) -> Sequence[Event]:
-        """Every event."""
-        ...
-
-
-class MemoryDesk:
-    """Keeps the contract of `stores.base.documents.Desk`. The caller holds the store's lock."""
-
-    def __init__(self, shelf: Shelf, name: str) -> None:
-        self._shelf = shelf
-        self._name = name
-
-    def state(self) -> DocumentState | None:
-        """What was kept last; in the beginning nothing was applied."""
-        return self._shelf.states.get(self._name, DocumentState("0", ""))
-
-    def keep(self, state: DocumentState) -> None:
-        """Remember it."""
-        self._shelf.states[self._name] = state
-
-    def fresh(self, state: DocumentState | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:
-        """The events behind the number that was kept."""
-        start = 0 if state is None else int(state.place)
-        log = self._shelf.log
-        return str(len(log)), [event for event in log[start:] if event.type.startswith(types)]
-
-    def past(self, place: str, types: tuple[str, ...]) -> Iterator[Event]:
-        """The events up to a number, newest first."""
-        return (event for event in reversed(self._shelf.log[: int(place)]) if event.type.startswith(types))
-
-    def mark(self, path: str) -> str:
-        """The number of its version."""
-        return str(self._shelf.texts[path][1]) if path in self._shelf.texts else ""
-
-    def read(self, path: str) -> tuple[str, str]:
-        """The text and its version."""
-        return self._shelf.texts.get(path, ("", 0))[0], self.mark(path)
-
-    def append(self, path: str, mark: str, text: str) -> str | None:
-        """Add to the text."""
-        return self.replace(path, mark, self.read(path)[0] + text, str) if mark else None
-
-    def intend(self, before: DocumentState | None, after: DocumentState) -> None:
-        """Nobody dies in between."""
-
-    def replace(
-        self,
-        path: str,
-        mark: str,
-        text: str,
-        written: Callable[[str], object],  # noqa: ARG002 - the contract's form
-        *,
-        flushed: bool = True,  # noqa: ARG002 - the contract's form
-    ) -> str | None:
-        """Put another text in its place."""
-        if mark != self.mark(path):
-            return None
-        self._shelf.texts[path] = (text, int(mark or 0) + 1)
-        return self.mark(path)
-
 
 _Record = TypeVar("_Record", bound=msgspec.Struct | None)
 _encode = msgspec.json.Encoder().encode
@@ -125,6 +57,10 @@ _encode = msgspec.json.Encoder().encode
 def copied(record: _Record) -> _Record:
     """The same record, sharing nothing with the first one."""
     return msgspec.json.decode(_encode(record), type=prepare_type(type(record)))
+
+
+def _without_body(task: Task) -> Task:
+    return copied(msgspec.structs.replace(task, body="", layout=None))
 
 
 class MemoryState:
@@ -137,7 +73,7 @@ class MemoryState:
         self.folded: dict[str, Folded] = {}
         self.heartbeats: dict[str, Heartbeat] = {}
         self.texts: dict[str, tuple[str, int]] = {}
-        self.states: dict[str, DocumentState] = {}
+        self.documents: dict[str, DocumentState] = {}
 
     def one(self, task_id: str) -> Folded:
         """A task with its runs and results."""
@@ -166,16 +102,73 @@ class MemoryState:
         self.appended.notify_all()
 
 
-class MemoryUnit:
-    """Keeps the contract of `ports.store.Unit`."""
+class MemoryDocument:
+    """A document that is kept in memory; the caller holds the store's lock. Marks are numbers of versions."""
 
-    def __init__(self, kept: MemoryState, scope: Scope) -> None:
-        self._kept = kept
+    def __init__(self, state: MemoryState, name: str) -> None:
+        self._state = state
+        self._name = name
+
+    def state(self) -> DocumentState | None:
+        """What was kept last; in the beginning nothing was applied."""
+        return self._state.documents.get(self._name, DocumentState("0", ""))
+
+    def keep(self, state: DocumentState) -> None:
+        """Remember it."""
+        self._state.documents[self._name] = state
+
+    def fresh(self, state: DocumentState | None, types: tuple[str, ...]) -> tuple[str, list[Event]]:
+        """The events behind the number that was kept."""
+        log, start = self._state.log, 0 if state is None else int(state.place)
+        return str(len(log)), [event for event in log[start:] if event.type.startswith(types)]
+
+    def past(self, place: str, types: tuple[str, ...]) -> Iterator[Event]:
+        """The events up to a number, newest first."""
+        return (event for event in reversed(self._state.log[: int(place)]) if event.type.startswith(types))
+
+    def mark(self, path: str) -> str:
+        """The number of its version."""
+        return str(self._state.texts[path][1]) if path in self._state.texts else ""
+
+    def read(self, path: str) -> tuple[str, str]:
+        """The text and its version."""
+        return self._state.texts.get(path, ("", 0))[0], self.mark(path)
+
+    def append(self, path: str, mark: str, text: str) -> str | None:
+        """Add to the text."""
+        return (
+            self.replace(path, mark, self.read(path)[0] + text, lambda _written: None, flushed=False) if mark else None
+        )
+
+    def intend(self, before: DocumentState | None, after: DocumentState) -> None:
+        """Nobody dies in between."""
+
+    def replace(
+        self,
+        path: str,
+        mark: str,
+        text: str,
+        written: Callable[[str], None],  # noqa: ARG002 - the contract's form
+        *,
+        flushed: bool,  # noqa: ARG002 - the contract's form
+    ) -> str | None:
+        """Put another text in its place."""
+        if mark != self.mark(path):
+            return None
+        self._state.texts[path] = (text, int(mark or 0) + 1)
+        return self.mark(path)
+
+
+class MemoryUnit:
+    """One unit of work; the store's lock is held meanwhile."""
+
+    def __init__(self, state: MemoryState, scope: Scope) -> None:
+        self._state = state
         self._scope = scope
 
     def task(self, task_id: str) -> Task | None:
         """The task as the log knows it."""
-        return copied(self._kept.one(task_id).task)
+        return copied(self._state.one(task_id).task)
 
     def edit(self, task_id: str) -> ImportEdit | None:  # noqa: ARG002 - the contract's form
         """Nobody edits what is in no file."""
@@ -183,18 +176,18 @@ class MemoryUnit:
 
     def run(self, task_id: str) -> Run | None:
         """The current or last run."""
-        return copied(self._kept.one(task_id).run)
+        return copied(self._state.one(task_id).run)
 
     def result(self, task_id: str) -> RunResult | None:
         """What that run has reported."""
         owner, _, hop = task_id.partition("/hops/")
-        kept = self._kept.one(owner)
-        last = kept.last_of(hop) if hop else None
-        return copied(kept.results.get(last.run_id) if last is not None else None if hop else kept.result)
+        folded = self._state.one(owner)
+        run = folded.last_of(hop) if hop else folded.run
+        return copied(folded.results.get(run.run_id) if run is not None else None)
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
         """That run's last sign of life."""
-        return copied(self._kept.heartbeats.get(task_id))
+        return copied(self._state.heartbeats.get(task_id))
 
     def numbers(self) -> Numbers:
         """There is no other clone."""
@@ -202,7 +195,7 @@ class MemoryUnit:
 
     def handoffs(self, task_id: str) -> tuple[Handoff, ...]:
         """The handoffs of the task."""
-        return tuple(copied(handoff) for handoff in self._kept.one(task_id).handoffs.values())
+        return tuple(copied(handoff) for handoff in self._state.one(task_id).handoffs.values())
 
     def lacks(self, task_id: str, ref: str) -> bool:  # noqa: ARG002 - the contract's form
         """There are no files, so nobody misses one."""
@@ -218,24 +211,24 @@ class MemoryUnit:
 
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
-        return self._kept.where(lambda task: task.parent_id == task_id)
+        return self._state.where(lambda task: task.parent_id == task_id)
 
     def dependents(self, task_id: str) -> tuple[str, ...]:
         """The tasks that wait for this one."""
-        return self._kept.where(lambda task: task_id in task.depends_on)
+        return self._state.where(lambda task: task_id in task.depends_on)
 
     def above(self, task_id: str) -> tuple[str, ...]:
         """The ancestors, from the parent up; a circle ends the walk."""
         found: dict[str, None] = {}
-        task = self._kept.one(task_id).task
+        task = self._state.one(task_id).task
         while task is not None and task.parent_id is not None and task.parent_id not in found:
             found[task.parent_id] = None
-            task = self._kept.one(task.parent_id).task
+            task = self._state.one(task.parent_id).task
         return tuple(found)
 
     def tree(self, task_id: str) -> dict[str, tuple[str, ...]]:
         """The children of the task and of everything below it."""
-        tasks, below = self._kept.tasks(), dict[str, list[str]]()
+        tasks, below = self._state.tasks(), dict[str, list[str]]()
         for name in sorted(tasks, key=split_task_id):
             if (parent := tasks[name].parent_id) is not None:
                 below.setdefault(parent, []).append(name)
@@ -249,7 +242,7 @@ class MemoryUnit:
 
     def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Who waits for each of these, found in one pass over all tasks."""
-        tasks, found = self._kept.tasks(), {task_id: list[str]() for task_id in task_ids}
+        tasks, found = self._state.tasks(), {task_id: list[str]() for task_id in task_ids}
         for name in sorted(tasks, key=split_task_id):
             for blocker in dict.fromkeys(tasks[name].depends_on):
                 if blocker in found:
@@ -258,7 +251,7 @@ class MemoryUnit:
 
     def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
         """All dependency edges on the ways that lead from this task."""
-        tasks = self._kept.tasks()
+        tasks = self._state.tasks()
         found: dict[str, tuple[str, ...]] = {}
         queue = [task_id]
         for current in queue:
@@ -270,27 +263,27 @@ class MemoryUnit:
 
     def resource_holders(self, resource: str) -> tuple[str, ...]:
         """The running tasks that occupy the resource."""
-        return self._kept.where(lambda task: task.resource == resource and task.status == "in-progress")
+        return self._state.where(lambda task: task.resource == resource and task.status == "in-progress")
 
     def held_by(self, agent: str) -> tuple[str, ...]:
         """The running tasks that the agent holds, each as often as it holds hops of it."""
-        with self._kept.lock:
-            tasks = self._kept.tasks()
+        with self._state.lock:
+            tasks = self._state.tasks()
             found = sorted(tasks, key=split_task_id)
             return tuple(name for name in found for holder in occupied_by(tasks[name]) if holder == agent)
 
     def file_locks(self) -> dict[str, tuple[FileLock, ...]]:
         """The locks on files, by the running tasks that hold them."""
-        with self._kept.lock:
-            return {task.id: copied(task).locks for task in self._kept.tasks().values() if task.locks}
+        with self._state.lock:
+            return {task.id: copied(task).locks for task in self._state.tasks().values() if task.locks}
 
     def key_owner(self, key: str) -> str | None:
         """The task that was created with this key."""
-        return next(iter(self._kept.where(lambda task: task.key is not None and task.key.value == key)), None)
+        return next(iter(self._state.where(lambda task: task.key is not None and task.key.value == key)), None)
 
     def follow(self, projection: Projection) -> None:
         """Let a document's text catch up with the log."""
-        base.follow_log(MemoryDesk(self._kept, projection.name), projection, self)
+        follow_log(MemoryDocument(self._state, projection.name), projection, self)
 
     def foreseen(self, projection: Projection, paths: Iterable[str]) -> dict[str, str]:
         """What the texts are after the document caught up."""
@@ -299,11 +292,11 @@ class MemoryUnit:
 
     def document(self, path: str) -> str:
         """The text of a document."""
-        return self._kept.texts.get(path, ("", 0))[0]
+        return self._state.texts.get(path, ("", 0))[0]
 
     def title(self, task_id: str) -> str | None:
         """The title of a task."""
-        task = self._kept.one(task_id).task
+        task = self._state.one(task_id).task
         return task.title if task is not None else None
 
     def commit(
@@ -314,9 +307,9 @@ class MemoryUnit:
         if outside:
             raise ScopeTooNarrow(Scope(write=frozenset(outside)))
         events = number_events(
-            drafts, actor=actor, agent=agent, timestamp=iso(now), last=len(self._kept.log), caller=caller
+            drafts, actor=actor, agent=agent, timestamp=iso(now), last=len(self._state.log), caller=caller
         )
-        self._kept.append([copied(event) for event in events])
+        self._state.append([copied(event) for event in events])
         return tuple(events)
 
     def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> None:
@@ -325,13 +318,13 @@ class MemoryUnit:
 
     def beat(self, heartbeat: Heartbeat) -> None:
         """Keep a sign of life; no event."""
-        self._kept.heartbeats[run_place(heartbeat.task_id, heartbeat.hop)] = copied(heartbeat)
+        self._state.heartbeats[run_place(heartbeat.task_id, heartbeat.hop)] = copied(heartbeat)
 
     def flush(self) -> None:
         """Nothing can be lost but everything."""
 
 
-_LOOK_AGAIN = 0.02
+_POLL_SECONDS = 0.02
 
 
 class MemoryStore:
@@ -340,10 +333,10 @@ class MemoryStore:
     def __init__(self, clock: Clock, *, lock_timeout: float = 10.0) -> None:
         self._clock = clock
         self._timeout = lock_timeout
-        self._kept = MemoryState()
+        self._state = MemoryState()
         self._day, self._number = "", 0
-        self._told: sqlite3.Connection | None = None
-        self._told_to = 0
+        self._chronicle: sqlite3.Connection | None = None
+        self._chronicled = 0
 
     @property
     def working_copy(self) -> WorkingCopy | None:
@@ -353,26 +346,32 @@ class MemoryStore:
     @contextmanager
     def unit(self, scope: Scope) -> Iterator[MemoryUnit]:
         """Begin a unit of work; one at a time."""
-        if not self._kept.lock.acquire(timeout=self._timeout):
+        if not self._state.lock.acquire(timeout=self._timeout):
             raise LockTimeout(f"waited {self._timeout:g} s for another thread", "end what holds the store")
         try:
-            yield MemoryUnit(self._kept, scope)
+            yield MemoryUnit(self._state, scope)
         finally:
-            self._kept.lock.release()
+            self._state.lock.release()
+
+    @contextmanager
+    def _known(self) -> Iterator[MemoryState]:
+        """All that the log tells now; it does not change meanwhile."""
+        with self._state.lock:
+            yield self._state
 
     def reserve_id(self, now: int) -> str:
         """A task ID that nobody else will get; the day never goes back."""
-        with self._kept.lock:
+        with self._state.lock:
             today = day(now)
             if self._day < today:
-                used = (split_task_id(name) for name in self._kept.folded)
+                used = (split_task_id(name) for name in self._state.folded)
                 self._day, self._number = today, max((number for on, number in used if on == today), default=0)
             self._number += 1
             return task_id(self._day, self._number)
 
     def put_back_id(self, unused: str) -> None:
         """Let an ID that nothing was made under be given again, if it is the last one."""
-        with self._kept.lock:
+        with self._state.lock:
             if self._number and unused == task_id(self._day, self._number):
                 self._number -= 1
 
@@ -382,30 +381,33 @@ class MemoryStore:
 
     def pages(self, queries: Iterable[Query]) -> tuple[Page, ...]:
         """The same for several queries at once."""
-        with self._kept.lock:
-            return tuple(map(self._page, queries))
-
-    def _page(self, query: Query) -> Page:
-        chosen = select_tasks(query, self._kept.tasks())
-        kept, end = page_of(query, chosen)
-        by_status: dict[str, int] = dict(Counter(task.status for task in (chosen if query.counted else kept)))
-        shown = (msgspec.structs.replace(task, body="", layout=None) for task in kept)
-        return Page(sum(by_status.values()), by_status, tuple(copied(task) for task in shown), end)
+        found: list[Page] = []
+        with self._known() as state:
+            for query in queries:
+                chosen = select_tasks(query, state.tasks())
+                kept, end = page_of(query, chosen)
+                by_status: dict[str, int] = dict(Counter(task.status for task in (chosen if query.counted else kept)))
+                found.append(Page(sum(by_status.values()), by_status, tuple(map(_without_body, kept)), end))
+        return tuple(found)
 
     def rows(self, query: Query) -> Rows:
         """The same as a list."""
-        found = self.find(query)
-        shown = (Row.of(task, task.blocked.reason if task.blocked else None) for task in found.tasks)
-        return Rows(found.by_status, tuple(shown), found.end)
+        page, files = self.find(query), self.working_copy
+        shown = (
+            Row.of(task, task.blocked.reason if task.blocked else None, files.file_status(task) if files else None)
+            for task in page.tasks
+        )
+        return Rows(page.by_status, tuple(shown), page.end)
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
-        return tuple(matching_ids(part, self._kept.where(lambda _task: True)))
+        with self._known() as state:
+            return tuple(matching_ids(part, state.where(lambda _task: True)))
 
     def aliases(self) -> dict[str, tuple[str, ...]]:
         """The IDs that tasks had elsewhere."""
-        with self._kept.lock:
-            renumbered = [task for task in self._kept.tasks().values() if task.aliases]
+        with self._known() as state:
+            renumbered = [task for task in state.tasks().values() if task.aliases]
         found: dict[str, tuple[str, ...]] = {}
         for task in sorted(renumbered, key=lambda task: split_task_id(task.id)):
             for old in task.aliases:
@@ -414,56 +416,56 @@ class MemoryStore:
 
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
-        with self._kept.lock:
-            running = [task for task in self._kept.tasks().values() if task.status == "in-progress"]
+        with self._known() as state:
+            running = [task for task in state.tasks().values() if task.status == "in-progress"]
         return dict(Counter(task.resource for task in running if task.resource is not None))
 
     def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
         """These tasks, without their bodies."""
-        with self._kept.lock:
-            found = [task for one in task_ids if (task := self._kept.one(one).task) is not None]
-        return tuple(copied(msgspec.structs.replace(task, body="", layout=None)) for task in found)
+        with self._known() as state:
+            found = [task for one in task_ids if (task := state.one(one).task) is not None]
+        return tuple(map(_without_body, found))
 
     def child_counts(self, task_ids: Collection[str]) -> dict[str, dict[str, int]]:
         """How many tasks below each of these are in which status."""
         found: dict[str, dict[str, int]] = {}
-        with self._kept.lock:
-            for task in self._kept.tasks().values():
+        with self._known() as state:
+            for task in state.tasks().values():
                 if task.parent_id in task_ids:
                     counts = found.setdefault(str(task.parent_id), {})
                     counts[task.status] = counts.get(task.status, 0) + 1
         return found
 
-    def attention(self, query: supervision_rules.AttentionQuery) -> supervision_rules.AttentionPage:
+    def attention(self, query: rules.AttentionQuery) -> rules.AttentionPage:
         """What needs a person, from the records themselves."""
-        with self._kept.lock:
-            every = [one for task in self._kept.tasks().values() for one in supervision_rules.attention_of(task)]
-        return supervision_rules.selected(query, every)
+        with self._known() as state:
+            every = [one for task in state.tasks().values() for one in rules.attention_of(task)]
+        return rules.selected(query, every)
 
-    def _chronicle(self) -> sqlite3.Connection:
+    def _current_chronicle(self) -> sqlite3.Connection:
         """What the log tells over time; it follows the log from the first question on."""
-        if self._told is None:
-            self._told = sqlite3.connect(":memory:", check_same_thread=False)
-            self._told.executescript(base.CHRONICLE_TABLES)
-        fresh = list(self.events(self._told_to))
-        base.add_to_chronicle(self._told, fresh)
-        self._told_to = fresh[-1].seq if fresh else self._told_to
-        return self._told
+        if self._chronicle is None:
+            self._chronicle = sqlite3.connect(":memory:", check_same_thread=False)
+            self._chronicle.executescript(chronicle.TABLES)
+        fresh = list(self.events(self._chronicled))
+        chronicle.add(self._chronicle, fresh)
+        self._chronicled = fresh[-1].seq if fresh else self._chronicled
+        return self._chronicle
 
     def last_seen(self) -> dict[str, str]:
         """When each name was last seen in the log."""
-        with self._kept.lock:
-            return base.last_seen(self._chronicle())
+        with self._state.lock:
+            return chronicle.last_seen(self._current_chronicle())
 
     def run_spans(self, query: SpanQuery) -> SpanPage:
         """A page of runs, the last one first."""
-        with self._kept.lock:
-            return base.run_spans(self._chronicle(), query)
+        with self._state.lock:
+            return chronicle.run_spans(self._current_chronicle(), query)
 
     def flow_facts(self, since: str) -> FlowFacts:
         """What moved, was finished and was run."""
-        with self._kept.lock:
-            return base.flow_facts(self._chronicle(), since)
+        with self._state.lock:
+            return chronicle.flow_facts(self._current_chronicle(), since)
 
     def audited(self, query: AuditQuery) -> tuple[audit.AuditRecord, ...]:
         """The audit records that match, from the log itself."""
@@ -480,20 +482,20 @@ class MemoryStore:
 
     def locking(self) -> tuple[Task, ...]:
         """The running tasks that hold locks on files."""
-        with self._kept.lock:
-            tasks = self._kept.tasks()
+        with self._known() as state:
+            tasks = state.tasks()
             found = [tasks[name] for name in sorted(tasks, key=split_task_id) if tasks[name].locks]
-            return tuple(copied(msgspec.structs.replace(task, body="", layout=None)) for task in found)
+            return tuple(map(_without_body, found))
 
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life."""
-        with self._kept.lock:
-            return {task_id: copied(self._kept.heartbeats.get(task_id)) for task_id in task_ids}
+        with self._known() as state:
+            return {task_id: copied(state.heartbeats.get(task_id)) for task_id in task_ids}
 
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run, oldest first."""
-        with self._kept.lock:
-            return tuple(copied(run) for run in self._kept.one(task_id).runs)
+        with self._known() as state:
+            return tuple(copied(run) for run in state.one(task_id).runs)
 
     def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:  # noqa: ARG002 - the contract's form
         """No worker prints into memory."""
@@ -501,9 +503,9 @@ class MemoryStore:
 
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""
-        with self._kept.lock:
-            every = self._kept.folded.values()
-            asked = every if tasks is None else [self._kept.one(task.id) for task in tasks]
+        with self._known() as state:
+            every = state.folded.values()
+            asked = every if tasks is None else [state.one(task.id) for task in tasks]
             found = [copied(one) for folded in asked for one in folded.handoffs.values()]
         return tuple(sorted(found, key=by_age))
 
@@ -518,11 +520,11 @@ class MemoryStore:
 
     def head(self) -> int:
         """The number of the last event."""
-        return len(self._kept.log)
+        return len(self._state.log)
 
     def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
         """The events in order, as of the moment of asking."""
-        for event in self._kept.log[max(after, 0) :]:
+        for event in self._state.log[max(after, 0) :]:
             if task_id is None or event.task_id == task_id:
                 yield copied(event)
 
@@ -538,13 +540,13 @@ class MemoryStore:
         """Sleep until an event comes. A clock that stands still (a fake one) is moved on, for nobody else would."""
         deadline = self._clock.monotonic() + timeout
         while True:
-            with self._kept.appended:
+            with self._state.appended:
                 if self.head() > after:
                     return True
                 before = self._clock.monotonic()
                 if before >= deadline:
                     return False
-                self._kept.appended.wait(min(_LOOK_AGAIN, deadline - before))
+                self._state.appended.wait(min(_POLL_SECONDS, deadline - before))
             if self._clock.monotonic() == before:
                 self._clock.sleep(deadline - before)
 
@@ -553,7 +555,7 @@ class MemoryStore:
 
 
 class FixedChart:
-    """Keeps the contract of `ports.org.OrgSource`; assign `current` to change the chart."""
+    """An org chart that is handed in; assign `current` to change the chart."""
 
     def __init__(self, chart: OrgChart) -> None:
         self.current = chart
@@ -568,7 +570,7 @@ class FixedChart:
 
 
 class FixedWorkflows:
-    """Keeps the contract of `ports.workflows.WorkflowSource`; change `documents` to change the templates."""
+    """Workflow templates that are handed in; change `documents` to change the templates."""
 
     def __init__(self, *documents: dict[str, Any]) -> None:
         self.documents = {str(document.get("name")): document for document in documents}

@@ -20,7 +20,7 @@ import pytest
 from aof.service.bootstrap import open_fabric
 from aof.service.clock import SystemClock
 from aof.store.files.locks import Locks
-from aof.surfaces.cli.live import ProgressLine, Silent, progress
+from aof.surfaces.cli.live import NoProgress, ProgressLine, progress
 from tests.support.terminal import readable
 
 CLEAR = b"\r\x1b[K"
@@ -132,7 +132,7 @@ def test_what_is_over_at_once_shows_nothing() -> None:
 
 def test_nobody_is_told_where_standard_error_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert isinstance(progress("reindex", as_json=False), Silent)
+    assert isinstance(progress("reindex", as_json=False), NoProgress)
 
 
 def test_json_has_no_line(folder: Path) -> None:

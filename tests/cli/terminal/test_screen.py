@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import aof
-from aof.surfaces.cli.screen import clean, cut, pad, width, wrap
+from aof.support.printable import clean
+from aof.surfaces.cli.screen import cut, pad, width, wrap
 from tests.support.terminal import plain, shown
 
 PLAIN = {"NO_COLOR": "1"}

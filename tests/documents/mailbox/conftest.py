@@ -35,7 +35,7 @@ class Post:
         if self.root is not None:
             (self.root / path).write_text(text, newline="")
         else:
-            kept = self.fabric.store._kept  # type: ignore[attr-defined]
+            kept = self.fabric.store._state  # type: ignore[attr-defined]
             kept.texts[path] = (text, kept.texts.get(path, ("", 0))[1] + 1)
 
     def send(self, **given: Any) -> str:

@@ -24,8 +24,28 @@ from aof.store.files.disk import Disk
 from aof.store.files.store import FilesystemStore
 from aof.support.printable import Say, clean, silent
 
-_MARK = "events"
+TOP_FOLDER = ".aof"
+_MARK = "events"  # the folder that makes a data directory
 _RENAME = "rename it, and export again"
+_AGAIN = "make a new one with 'aof export FILE'; nothing was written"
+_MIB = 1 << 20
+_CHUNK = _MIB
+_HEADERS = _MIB  # of one entry, with its long name
+_MOST_ENTRIES = 2_000_000
+_MOST_BYTES = 16 * 1024 * _MIB
+_LARGEST_FILE = 4 * 1024 * _MIB
+_RATIO, _FREE = 300, 64 * _MIB  # packed bytes to unpacked ones, once there are more than a few
+_LONGEST, _DEEPEST = 4_096, 64
+_MACHINE = frozenset({"locks", "tmp", "push"})
+_PRIVATE = ("index.sqlite", "tokens.", "token.", "secret", "trust", ".secret", ".trust")
+_KINDS = {
+    tarfile.LNKTYPE: "a link",
+    tarfile.SYMTYPE: "a symbolic link",
+    tarfile.CHRTYPE: "a device",
+    tarfile.BLKTYPE: "a device",
+    tarfile.FIFOTYPE: "a named pipe",
+}
+_BROKEN = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError, OverflowError)
 
 
 def pack(store: FilesystemStore, target: str, say: Say = silent) -> int:
@@ -75,7 +95,7 @@ def unpack(source: str, root: str, say: Say = silent, disk: Disk | None = None) 
     with open(source, "rb") as packed, _new_folder(root) as folder:
         count = 0
         for entry in Archive(source, packed).entries():
-            _take(disk, folder, entry, source)
+            _write_entry(disk, folder, entry, source)
             count += not entry.is_folder
             say(f"{count:,} files")
         if not os.path.isdir(f"{folder}/{_MARK}"):
@@ -88,6 +108,12 @@ def unpack(source: str, root: str, say: Say = silent, disk: Disk | None = None) 
     return count
 
 
+def travels(name: str) -> bool:
+    """Whether a file goes along, by its path in the data directory: no cache, no lock, no token, secret or trust."""
+    first = name.partition("/")[0].casefold()
+    return first not in _MACHINE and not first.startswith(_PRIVATE) and not first.endswith((".sock", ".key", ".pem"))
+
+
 @contextmanager
 def _new_folder(root: str) -> Iterator[str]:
     """A folder beside the data directory, only ours; what an import that was killed has left there is removed."""
@@ -95,7 +121,7 @@ def _new_folder(root: str) -> Iterator[str]:
     prefix = f".{name}.import-"
     for left in sorted(os.listdir(parent)):
         if left.startswith(prefix):
-            _remove_if_left(f"{parent}/{left}")
+            _remove_if_abandoned(f"{parent}/{left}")
     folder = tempfile.mkdtemp(prefix=prefix, dir=parent)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -106,7 +132,7 @@ def _new_folder(root: str) -> Iterator[str]:
         os.close(fd)
 
 
-def _remove_if_left(folder: str) -> None:
+def _remove_if_abandoned(folder: str) -> None:
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
@@ -117,7 +143,7 @@ def _remove_if_left(folder: str) -> None:
             os.close(fd)
 
 
-def _take(disk: Disk, folder: str, entry: ArchiveEntry, source: str) -> None:
+def _write_entry(disk: Disk, folder: str, entry: ArchiveEntry, source: str) -> None:
     """Write one entry. Nothing but what was made here lies in the folder, so no link can lead out of it."""
     path = folder
     parts = entry.name.split("/")
@@ -150,68 +176,6 @@ def _clash(source: str, name: str) -> InvalidInput:
     )
 
 
-class _Readable(Protocol):
-    """What bytes come from."""
-
-    def read(self, size: int, /) -> bytes:
-        """The next bytes."""
-        ...
-
-
-TOP_FOLDER = ".aof"
-_AGAIN = "make a new one with 'aof export FILE'; nothing was written"
-_MIB = 1 << 20
-_CHUNK = _MIB
-_HEADERS = _MIB  # of one entry, with its long name
-_MOST_ENTRIES = 2_000_000
-_MOST_BYTES = 16 * 1024 * _MIB
-_LARGEST_FILE = 4 * 1024 * _MIB
-_RATIO, _FREE = 300, 64 * _MIB  # packed bytes to unpacked ones, once there are more than a few
-_LONGEST, _DEEPEST = 4_096, 64
-_MACHINE = frozenset({"locks", "tmp", "push"})
-_PRIVATE = ("index.sqlite", "tokens.", "token.", "secret", "trust", ".secret", ".trust")
-_KINDS = {
-    tarfile.LNKTYPE: "a link",
-    tarfile.SYMTYPE: "a symbolic link",
-    tarfile.CHRTYPE: "a device",
-    tarfile.BLKTYPE: "a device",
-    tarfile.FIFOTYPE: "a named pipe",
-}
-_BROKEN = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError, OverflowError)
-_PACKED: tuple[tuple[bytes, Callable[[BinaryIO], _Readable]], ...] = (
-    (b"\x1f\x8b", lambda packed: gzip.GzipFile(fileobj=packed)),
-    (b"BZh", bz2.BZ2File),
-    (b"\xfd7zXZ", lzma.LZMAFile),
-)
-
-
-def travels(name: str) -> bool:
-    """Whether a file goes along, by its path in the data directory: no cache, no lock, no token, secret or trust."""
-    first = name.partition("/")[0].casefold()
-    return first not in _MACHINE and not first.startswith(_PRIVATE) and not first.endswith((".sock", ".key", ".pem"))
-
-
-class ArchiveEntry:
-    """One file or folder of the archive; its bytes can be read once, before the next entry is asked for."""
-
-    def __init__(self, name: str, source: Archive, file: IO[bytes] | None, size: int) -> None:
-        self.name = name
-        self.is_folder = file is None
-        self._source = source
-        self._file = file
-        self._size = size
-
-    def chunks(self) -> Iterator[bytes]:
-        """All bytes of the file; raises InvalidInput where there are fewer than the archive says."""
-        left = self._size
-        while left and self._file is not None:
-            chunk = self._source.read(self._file, min(left, _CHUNK))
-            if not chunk:
-                raise self._source.broken("it ends early")
-            left -= len(chunk)
-            yield chunk
-
-
 class Archive:
     """The entries of one exported data directory."""
 
@@ -231,9 +195,11 @@ class Archive:
                     raise self.too_large(f"it has more than {_MOST_ENTRIES:,} entries")
                 name = self._checked(member)
                 if name is not None and travels(name):
-                    yield self._entry(archive, member, name)
+                    self._stream.allow(_HEADERS + member.size)
+                    file = None if member.isdir() else archive.extractfile(member)
+                    yield ArchiveEntry(name, self, file, member.size)
                 self._stream.allow(_HEADERS + max(member.size, 0))
-            self._whole()
+            self._expect_end()
 
     def _opened(self) -> tarfile.TarFile:
         try:
@@ -248,10 +214,6 @@ class Archive:
             raise self.broken(error) from None
         cast("Any", archive).members.clear()  # it would remember them all
         return member
-
-    def _entry(self, archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> ArchiveEntry:
-        self._stream.allow(_HEADERS + member.size)
-        return ArchiveEntry(name, self, None if member.isdir() else archive.extractfile(member), member.size)
 
     def read(self, file: IO[bytes], size: int) -> bytes:
         """Some bytes of an entry."""
@@ -277,7 +239,7 @@ class Archive:
             raise self._refused(f"'{shown}' is not a folder")
         return "/".join(parts[1:]) or None
 
-    def _whole(self) -> None:
+    def _expect_end(self) -> None:
         """An archive ends with empty blocks; without them something was cut off."""
         self._stream.allow(_HEADERS)
         try:
@@ -299,6 +261,42 @@ class Archive:
 
     def _refused(self, why: str) -> InvalidInput:
         return InvalidInput(f"{self._name} is not an export that can be taken: {why}", _AGAIN)
+
+
+class ArchiveEntry:
+    """One file or folder of the archive; its bytes can be read once, before the next entry is asked for."""
+
+    def __init__(self, name: str, source: Archive, file: IO[bytes] | None, size: int) -> None:
+        self.name = name
+        self.is_folder = file is None
+        self._source = source
+        self._file = file
+        self._size = size
+
+    def chunks(self) -> Iterator[bytes]:
+        """All bytes of the file; raises InvalidInput where there are fewer than the archive says."""
+        left = self._size
+        while left and self._file is not None:
+            chunk = self._source.read(self._file, min(left, _CHUNK))
+            if not chunk:
+                raise self._source.broken("it ends early")
+            left -= len(chunk)
+            yield chunk
+
+
+class _Readable(Protocol):
+    """What bytes come from."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next bytes."""
+        ...
+
+
+_PACKED: tuple[tuple[bytes, Callable[[BinaryIO], _Readable]], ...] = (
+    (b"\x1f\x8b", lambda packed: gzip.GzipFile(fileobj=packed)),
+    (b"BZh", bz2.BZ2File),
+    (b"\xfd7zXZ", lzma.LZMAFile),
+)
 
 
 class _Bounded:

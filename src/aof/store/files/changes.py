@@ -1,34 +1,28 @@
 """What a person or git did to a task's file.
 
-An edit, a move, an older version put back, a new file, a merge that is not settled. Git's index and its store of
-objects are read as files: no hook or setting of a repository runs.
+An edit, a move, an older version put back, a new file, a merge that git could not settle.
 """
 
 from __future__ import annotations
 
 import errno
-import os
-import struct
-from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import msgspec
 
 from aof.documents.merge_marks import Side, is_marked, whole_sides
 from aof.errors import AnotherTask, AofError, LogDamaged, UnreadableTask
-from aof.kernel import limits as kernel_limits
-from aof.kernel import model as kernel_model
+from aof.kernel import limits
 from aof.kernel.commands import ImportEdit
-from aof.kernel.model import SCHEMA_VERSION, Event, Status
-from aof.store.files import markdown
-from aof.store.files.disk import LARGEST, Seen, digest, read, seen
+from aof.kernel.model import SCHEMA_VERSION, Event, Status, millis
+from aof.store.files import git_files, markdown
+from aof.store.files.disk import Seen, digest, read, seen
 from aof.store.files.paths import Paths, folder_of
 from aof.store.files.task_files import TaskFiles
 from aof.store.fold import Folded, fold
-from aof.support.git import contents, repository
 from aof.support.typed import prepare_type
-from aof.tasks import body as tasks_body
+from aof.tasks import body as task_body
 from aof.tasks.manual_edits import THEIRS, merge_fields, merge_text
 from aof.tasks.model import Retry, Task
 
@@ -39,7 +33,7 @@ _ONE_SIDE = "Keep one side, and take the marks away"
 _BY_COMMAND = "it was moved to or from archive/ by hand; move it back and use 'aof archive ID' or 'aof unarchive ID'"
 
 
-class Found:
+class _File:
     """One file of the task: its folder, and what it was when it was read.
 
     `origin` is the version that it was changed from, where git says which one that is.
@@ -86,23 +80,23 @@ class Examined:
 def examine(paths: Paths, files: TaskFiles, events: list[Event], task_id: str) -> Examined:
     """Look at everything that the log (all of the task's events) and the folders have of one task."""
     examined = Examined(_folded(events, task_id))
-    found: list[Found] = []
+    found: list[_File] = []
     try:
         places = [(folder, paths.task(folder, task_id)) for folder in files.present(task_id)]
         found = [one for folder, path in places if (one := _read(folder, path)) is not None]
         examined.seen = {one.folder: one.seen for one in found}
         theirs = [one for one in found if _is_elsewhere(examined, files, one)]
         examined.elsewhere = bool(theirs)
-        parted = [
-            each
+        live = [
+            side
             for one in found
             if one not in theirs
-            for each in _parted(examined, files, one, paths.task(one.folder, task_id))
+            for side in _sides(examined, files, one, paths.task(one.folder, task_id))
         ]
         if examined.folded.task is not None:
-            _compare(examined, events, examined.folded.task, parted, found)
-        elif parted:
-            _new(examined, task_id, parted)
+            _compare(examined, events, examined.folded.task, live, found)
+        elif live:
+            _read_new(examined, task_id, live)
     except AnotherTask as problem:
         examined.problem, examined.edit = problem, None
     except AofError as problem:
@@ -124,7 +118,7 @@ def _folded(events: list[Event], task_id: str) -> Folded:
         raise LogDamaged(f"what the log has of {task_id} cannot be applied: {error}", "run 'aof doctor'") from error
 
 
-def _read(folder: str, path: str) -> Found | None:
+def _read(folder: str, path: str) -> _File | None:
     """None where the file has gone since it was listed. Its state is noted first, so that no later write is missed."""
     try:
         state = seen(path)
@@ -134,36 +128,37 @@ def _read(folder: str, path: str) -> Found | None:
         large = error.errno == errno.EFBIG
         hint = "keep large data in the task's own folder" if large else "put a regular file there"
         raise UnreadableTask(what, hint) from None
-    return None if data is None or state is None else Found(folder, data, state)
+    return None if data is None or state is None else _File(folder, data, state)
 
 
-def _is_elsewhere(examined: Examined, files: TaskFiles, one: Found) -> bool:
+def _is_elsewhere(examined: Examined, files: TaskFiles, one: _File) -> bool:
     """Whether the bytes are of this history in another clone: no path of ours has them, yet AOF wrote them."""
     return one.digest not in examined.folded.digests and files.lanes.wrote(one.digest)
 
 
-def _parted(examined: Examined, files: TaskFiles, one: Found, path: str) -> list[Found]:
+def _sides(examined: Examined, files: TaskFiles, one: _File, path: str) -> list[_File]:
     """The file, or where git could not merge it, what a person has made of it on either side: perhaps nothing."""
     sides = whole_sides(one.data)
     if not sides and is_marked(one.data.decode("utf-8", "replace")):
         sides = _unmerged(path)
     if not sides:
         return [one]
-    theirs = {side.digest: side for side in (Found(one.folder, side.data, one.seen, side.base) for side in sides)}
+    theirs = {side.digest: side for side in (_File(one.folder, side.data, one.seen, side.base) for side in sides)}
     ours = examined.folded.digests
     return [side for side in theirs.values() if side.digest not in ours and not files.lanes.wrote(side.digest)]
 
 
 def _unmerged(path: str) -> tuple[Side, ...]:
     """Both sides of a file, as git has them; what one of them has from an earlier merge is in it whole."""
-    both = versions_in_git(path)
-    if both is None:
+    found = git_files.unmerged_versions(path)
+    if found is None:
         return ()
-    found = [Side(side, both.base) for side in (both.ours, both.theirs) if side is not None]
-    return tuple(each for side in found for each in whole_sides(side.data) or (side,))
+    base, *versions = found
+    sides = [Side(version, base) for version in versions if version is not None]
+    return tuple(each for side in sides for each in whole_sides(side.data) or (side,))
 
 
-def _compare(examined: Examined, events: list[Event], task: Task, live: list[Found], found: list[Found]) -> None:
+def _compare(examined: Examined, events: list[Event], task: Task, live: list[_File], found: list[_File]) -> None:
     """Sort the files: exact older versions where they once lay mean nothing; of the others, one at most is a move.
 
     `found` are all files that lie there, `live` those of which something may follow.
@@ -183,22 +178,22 @@ def _compare(examined: Examined, events: list[Event], task: Task, live: list[Fou
         _edited(examined, events, task, changed, alone)
     elif alone is not None and alone.folder != expected:
         written = folders[known[alone.digest]]
-        _placed(examined, task, alone.folder, written)
+        _moved(examined, task, alone.folder, written)
 
 
-def _placed(examined: Examined, task: Task, folder: str, written: str) -> None:
+def _moved(examined: Examined, task: Task, folder: str, written: str) -> None:
     """Our own bytes in another folder than we wrote them to are a person's move."""
-    status, clash = _move(task, folder, written)
+    status, clash = _status_of_folder(task, folder, written)
     conflicts = ("status",) if clash else ()
     examined.edit = ImportEdit(actor=PERSON, task_id=task.id, status=_as_status(status), conflicts=conflicts)
 
 
 def _as_status(folder: str | None) -> Status | None:
-    """A folder as the status that it stands for; what is none, the core refuses."""
+    """A folder as the status that it stands for; the rules refuse what is none."""
     return cast("Status | None", folder)
 
 
-def _move(task: Task, folder: str, written: str) -> tuple[str | None, bool]:
+def _status_of_folder(task: Task, folder: str, written: str) -> tuple[str | None, bool]:
     """Where a person put the file, if anywhere; and whether the log has moved it elsewhere meanwhile."""
     expected = folder_of(task)
     if folder in (expected, written):
@@ -208,40 +203,40 @@ def _move(task: Task, folder: str, written: str) -> tuple[str | None, bool]:
     return (folder, False) if written == expected else (None, True)
 
 
-def _said(task: Task, origin: Task, theirs: Task) -> tuple[str | None, bool]:
+def _status_in_file(task: Task, origin: Task, theirs: Task) -> tuple[str | None, bool]:
     """The status that a person wrote into the file where it lay; and whether the log has moved the task meanwhile."""
     if theirs.archived or theirs.status in (origin.status, task.status):
         return None, False
     return (theirs.status, False) if origin.status == task.status else (None, True)
 
 
-def _edited(examined: Examined, events: list[Event], task: Task, changed: list[Found], alone: Found | None) -> None:
+def _edited(examined: Examined, events: list[Event], task: Task, changed: list[_File], alone: _File | None) -> None:
     """Merge each changed file: against the version that it was edited from."""
-    merge = Merge(task)
+    merged = _MergedEdits(task)
     status: str | None = None
     conflicts: set[str] = set()
     kept = dict(examined.beside)
     for one in changed:
-        theirs = _parsed(one, task.id)
+        theirs = _parse(one, task.id)
         if not same_task(task, theirs):
             raise _another(task, theirs, one.folder)
         origin = _origin(events, task, theirs, one.origin)
-        clashes = merge.add(origin, theirs)
+        clashes = merged.add(origin, theirs)
         if one is alone:
-            status, clash = _move(task, one.folder, folder_of(origin))
+            status, clash = _status_of_folder(task, one.folder, folder_of(origin))
             if status is None and not clash:
-                status, clash = _said(task, origin, theirs)
+                status, clash = _status_in_file(task, origin, theirs)
             clashes |= {"status"} if clash else set()
         conflicts |= clashes
         if clashes or one.folder in kept:
             kept[one.folder] = bool(clashes)
-    layout = merge.new_layout()
+    layout = merged.new_layout()
     examined.layout = task.layout if layout is None else layout or None
     examined.beside = list(kept.items())
     examined.edit = ImportEdit(
         actor=PERSON,
         task_id=task.id,
-        changes=merge.changes(),
+        changes=merged.changes,
         status=_as_status(status),
         layout=layout,
         conflicts=tuple(sorted(conflicts)),
@@ -257,7 +252,7 @@ def _origin(events: list[Event], task: Task, theirs: Task, base: bytes | None) -
     return folded.task if folded is not None and folded.task is not None else task
 
 
-def _parsed(one: Found, task_id: str) -> Task:
+def _parse(one: _File, task_id: str) -> Task:
     theirs = markdown.parse(one.data, archived=one.folder == "archive")
     refuse_newer(theirs.schema_version)
     if theirs.id != task_id:
@@ -267,14 +262,10 @@ def _parsed(one: Found, task_id: str) -> Task:
 
 def same_task(known: Task, theirs: Task) -> bool:
     """Whether two versions are of one task: it was created once, by one. Two histories may have given one ID twice."""
-    same_time = theirs.created_at == known.created_at or _same_moment(theirs.created_at, known.created_at)
-    return same_time and theirs.created_by == known.created_by
-
-
-def _same_moment(one: str, other: str) -> bool:
-    """Whether two texts name one moment; a person may have written it in another way."""
-    try:
-        return kernel_model.millis(one) == kernel_model.millis(other)
+    if theirs.created_by != known.created_by:
+        return False
+    try:  # a person may have written the moment in another way
+        return theirs.created_at == known.created_at or millis(theirs.created_at) == millis(known.created_at)
     except ValueError:
         return False
 
@@ -292,7 +283,7 @@ def _another(known: Task, theirs: Task, folder: str) -> AnotherTask:
     )
 
 
-def _new(examined: Examined, task_id: str, found: list[Found]) -> None:
+def _read_new(examined: Examined, task_id: str, found: list[_File]) -> None:
     if len(found) > 1:
         places = ", ".join(one.folder for one in found)
         raise UnreadableTask(f"it is new and lies in several folders: {places}", "keep one of them")
@@ -332,7 +323,7 @@ def _title(body: str) -> str:
     """The first line that says something."""
     for line in body.splitlines():
         if text := " ".join("".join(c if c.isprintable() else " " for c in line.lstrip("#")).split()):
-            return text[: kernel_limits.TITLE]
+            return text[: limits.TITLE]
     return ""
 
 
@@ -340,14 +331,14 @@ _NOT_COMPARED = ("body", "layout", "archived", "status", "id", "rev", "updatedAt
 _LINES = len(b"---\n")
 
 
-class Merge:
+class _MergedEdits:
     """The log's task, and what one edit after the other makes of it."""
 
     def __init__(self, task: Task) -> None:
         self._first = task
         self._task = task
         self._layout = task.layout
-        self._changes: dict[str, Any] = {}
+        self.changes: dict[str, Any] = {}  # all fields that are to change; None for one that was taken away
 
     def add(self, origin: Task, theirs: Task) -> set[str]:
         """Merge a version that was edited from `origin`; the names of what did not go in."""
@@ -361,15 +352,11 @@ class Merge:
             clashes.add("body")
         elif body != self._task.body:
             taken["body"] = body
-        self._changes |= taken
+        self.changes |= taken
         self._task = _changed(self._task, taken)
         if theirs.layout != origin.layout and not self._lay_out(origin.layout, theirs.layout):
             clashes.add("layout")
         return clashes
-
-    def changes(self) -> dict[str, Any]:
-        """All fields that are to change; None for one that was taken away."""
-        return self._changes
 
     def new_layout(self) -> str | None:
         """The frontmatter as it is laid out now; empty when canonical, None when it is as before."""
@@ -419,180 +406,7 @@ def _means(text: str, task: Task) -> bool:
 
 def _around_the_log(base: str, ours: str, theirs: str) -> str | None:
     """Where only we wrote to the work log, what stands around it is merged by itself."""
-    if tasks_body.with_description(theirs, "") != tasks_body.with_description(base, ""):
+    if task_body.with_description(theirs, "") != task_body.with_description(base, ""):
         return None
-    merged = merge_text(*(tasks_body.description(body).rstrip("\r\n") for body in (base, ours, theirs)))
-    return None if merged is None else tasks_body.with_description(ours, merged)
-
-
-_MOST_BYTES = 512 * 1024 * 1024
-_HEADER = struct.Struct(">4sII")
-_FIXED = 60  # bytes before the flags with SHA-1 names
-_SHA1, _SHA256 = 20, 32
-_EXTENDED, _STAGE, _LENGTH = 0x4000, 0x3000, 0x0FFF
-_OLDEST, _PREFIXED = 2, 4
-_STAGE_SHIFT = 12
-_LOCK = "index.lock"
-GIT_RUNNING = "another git command is running"
-_GOING_ON = (
-    (_LOCK, GIT_RUNNING),
-    ("MERGE_HEAD", "git is in the middle of a merge"),
-    ("rebase-merge", "git is in the middle of a rebase"),
-    ("rebase-apply", "git is in the middle of a rebase"),
-    ("CHERRY_PICK_HEAD", "git is in the middle of a cherry-pick"),
-    ("REVERT_HEAD", "git is in the middle of a revert"),
-)
-
-
-class UnmergedVersion(NamedTuple):
-    """One version of a path: in a conflict stage 1 is what both sides began with, 2 is ours, 3 is theirs; else 0."""
-
-    path: str
-    stage: int
-    digest: str
-
-
-def unmerged(folder: str) -> list[str]:
-    """The unmerged paths below a folder, relative to it; empty where there is no repository or its index is odd."""
-    return list(dict.fromkeys(one.path for one in unmerged_entries(folder)))
-
-
-def unmerged_entries(folder: str) -> list[UnmergedVersion]:
-    """The same with every version that git has of them."""
-    real = os.path.realpath(folder)
-    top, git = repository(real)
-    if git is None:
-        return []
-    prefix = "" if real == top else os.path.relpath(real, top) + "/"
-    found: list[UnmergedVersion] = []
-    try:
-        own = (one for one in _conflicts(git) if one.path.startswith(prefix))
-        found.extend(one._replace(path=one.path[len(prefix) :]) for one in own)
-    except (OSError, ValueError, struct.error, IndexError):
-        return found
-    return found
-
-
-def tracked_by_git(folder: str) -> list[str]:
-    """The paths below a folder that git tracks, relative to it; empty as above."""
-    real = os.path.realpath(folder)
-    top, git = repository(real)
-    prefix = "" if real == top else os.path.relpath(real, top) + "/"
-    with suppress(OSError, ValueError, struct.error, IndexError):
-        return [one.path[len(prefix) :] for one in _entries_of(git) if one.path.startswith(prefix)] if git else []
-    return []
-
-
-def git_in_progress(folder: str) -> str | None:
-    """What git is in the middle of, in words; None where it is idle, or where there is no repository."""
-    _, git = repository(os.path.realpath(folder))
-    return None if git is None else next((what for name, what in _GOING_ON if os.path.lexists(f"{git}/{name}")), None)
-
-
-def git_is_running(folder: str) -> bool:
-    """Whether a git command is changing files now, or has died while it did."""
-    _, git = repository(os.path.realpath(folder))
-    return git is not None and os.path.lexists(f"{git}/{_LOCK}")
-
-
-def _conflicts(git: str) -> Iterator[UnmergedVersion]:
-    return (one for one in _entries_of(git) if one.stage)
-
-
-def _entries_of(git: str) -> Iterator[UnmergedVersion]:
-    path = f"{git}/index"
-    if not os.path.isfile(path) or os.path.getsize(path) > _MOST_BYTES:
-        return
-    with open(path, "rb") as file:
-        data = file.read(_MOST_BYTES)
-    mark, version, count = _HEADER.unpack_from(data)
-    if mark != b"DIRC" or not _OLDEST <= version <= _PREFIXED:
-        return
-    yield from _entries(data, version, count, _digest_size(git))
-
-
-def _digest_size(git: str) -> int:
-    """How long the names of objects are; a linked worktree has its settings in the main one."""
-    for config in (f"{git}/config", f"{os.path.dirname(os.path.dirname(git))}/config"):
-        try:
-            with open(config, "rb") as file:
-                return _SHA256 if b"objectformat = sha256" in file.read(65_536).lower() else _SHA1
-        except OSError:
-            continue
-    return _SHA1
-
-
-def _entries(data: bytes, version: int, count: int, digest: int) -> Iterator[UnmergedVersion]:
-    """The paths with their stages; each entry is found where the one before it ends."""
-    at, name = _HEADER.size, b""
-    flags_at = _FIXED - _SHA1 + digest
-    for _ in range(count):
-        start = at
-        flags = int.from_bytes(data[at + flags_at : at + flags_at + 2], "big")
-        at += flags_at + 2 + (2 if version > _OLDEST and flags & _EXTENDED else 0)
-        if version == _PREFIXED:
-            cut, at = _number(data, at)
-            end = data.index(b"\0", at)
-            name = name[: len(name) - cut] + data[at:end]
-            at = end + 1
-        else:
-            length = flags & _LENGTH
-            end = at + length if length < _LENGTH else data.index(b"\0", at)
-            name = data[at:end]
-            at = start + ((end - start) // 8 + 1) * 8
-        named = data[start + flags_at - digest : start + flags_at].hex()
-        yield UnmergedVersion(name.decode("utf-8", "surrogateescape"), (flags & _STAGE) >> _STAGE_SHIFT, named)
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Git's own numbers of several bytes, as it writes offsets."""
-    byte = data[at]
-    value = byte & 0x7F
-    while byte & 0x80:
-        at += 1
-        byte = data[at]
-        value = ((value + 1) << 7) | (byte & 0x7F)
-    return value, at + 1
-
-
-_LONGEST = 64  # digits of a commit's name
-_COMMON, _OURS, _THEIRS = 1, 2, 3
-
-
-class Versions(msgspec.Struct, frozen=True):
-    """One file as it was before both sides changed it, and as each side has it; None where one has no such file."""
-
-    base: bytes | None = None
-    ours: bytes | None = None
-    theirs: bytes | None = None
-
-
-def versions_in_git(path: str) -> Versions | None:
-    """What git has of an unmerged file; None where it is merged, or where nothing can be told."""
-    folder = os.path.dirname(path)
-    found = {one.stage: one for one in unmerged_entries(folder) if one.path == os.path.basename(path)}
-    if not found:
-        return None
-    sides = {stage: contents(folder, one.digest, most=LARGEST) for stage, one in found.items()}
-    if any(side is None for side in sides.values()):
-        return None
-    return Versions(sides.get(_COMMON), sides.get(_OURS), sides.get(_THEIRS))
-
-
-def version_before_rebase(path: str) -> bytes | None:
-    """A file as the branch had it before git moved it last, as a rebase does; None where nothing can be told."""
-    top, place = repository(os.path.realpath(os.path.dirname(path)))
-    if place is None:
-        return None
-    name = os.path.relpath(os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)), top)
-    found = (contents(top, f"{commit}:{name}", most=LARGEST) for commit in _commits_before(place))
-    return next((data for data in found if data is not None), None)
-
-
-def _commits_before(place: str) -> Iterator[str]:
-    """Where the branch was: a rebase that goes on notes it, and git itself for the last one that has ended."""
-    for name in ("rebase-merge/orig-head", "rebase-apply/orig-head", "ORIG_HEAD"):
-        with suppress(OSError), open(f"{place}/{name}", encoding="ascii", errors="replace") as file:
-            commit = file.read(_LONGEST).strip()
-            if commit and not commit.strip("0123456789abcdef"):
-                yield commit
+    merged = merge_text(*(task_body.description(body).rstrip("\r\n") for body in (base, ours, theirs)))
+    return None if merged is None else task_body.with_description(ours, merged)

@@ -1,6 +1,6 @@
-"""Makes a data directory, and notices where one was before.
+"""Makes a data directory, and notices where one was before: that its log is gone, or a part of it.
 
-That the log is gone, or a part of it, and what the index alone still knows of it.
+Tells also what the index alone still knows of a lost log.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from aof.errors import AofError, LogDamaged
 from aof.kernel.model import is_task_id
-from aof.store.files import changes, git_files, integrity, locks, manifest, markdown
+from aof.store.files import git_files, integrity, locks, manifest, markdown
 from aof.store.files.disk import Disk, read, shared_with
 from aof.store.files.index import schema
 from aof.store.files.log.segment import Claims
@@ -79,24 +79,24 @@ def refuse_empty_log(store: FilesystemStore) -> None:
     noted = store.log.left(), known.position if known is not None else None, store.log.flushed()
     if any(one is not None and one.seq for one in noted) or next(store.heads.ids(), None) is not None:
         found = "locks/"
-    elif _is_indexed(store.paths):
+    elif (indexed := indexed_position(store.paths)) is not None and indexed.seq:
         found = "index.sqlite"
     else:
         return
-    tracked = list(changes.tracked_by_git(store.paths.root))
+    tracked = git_files.tracked(store.paths.root)
     if not tracked or any(path.startswith("events/") and path.endswith(".jsonl") for path in tracked):
         raise _empty(found)  # else what git has checked out is a state before the first event
 
 
 def refuse_remains(paths: Paths) -> None:
-    """The same for what lies beside the log; it is not asked what is noted of the log itself."""
+    """Raise LogDamaged where files that only follow from events lie beside the log."""
     found = next(remains_of_log(paths), None)
     if found is not None:
         raise _empty(paths.relative(found))
 
 
 def remains_of_log(paths: Paths) -> Iterator[str]:
-    """What only follows from events: the files of tasks with a number, runs, handoffs. A person's new file has none."""
+    """What only follows from events: files of tasks with a `rev`, runs, handoffs. A person's new file has none."""
     for _, folder in paths.folders:
         yield from (entry.path for entry in _entries(folder) if _is_ours(entry))
     for folder in (paths.runs, f"{paths.root}/archive/runs"):
@@ -123,13 +123,6 @@ def _is_ours(entry: os.DirEntry[str]) -> bool:
         task = markdown.parse(read(entry.path) or b"")
         return task.id == name and task.rev > 0
     return False
-
-
-def _is_indexed(paths: Paths) -> bool:
-    # merged
-
-    known: Position | None = indexed_position(paths)
-    return known is not None and known.seq > 0
 
 
 def _empty(found: str) -> LogDamaged:

@@ -1,4 +1,4 @@
-"""What the doctor says of the log, and whether the files of tasks, runs and handoffs are what the log says.
+"""What the doctor says of the log, and the same look for who verifies it.
 
 A broken chain is reported and never cut; events that only the files still know are put back.
 """
@@ -15,21 +15,18 @@ from aof.documents.merge_marks import is_marked, whole_sides
 from aof.errors import AofError, LaneRefused, LogDamaged, LogRewritten
 from aof.kernel.commands import ImportEdit
 from aof.kernel.model import Draft, is_remark
-from aof.runs.model import Run, attempt_folder
 from aof.store.directory import Problem
 from aof.store.files import creation, integrity, locks, markdown
-from aof.store.files.changes import Examined, examine, same_task
-from aof.store.files.disk import Seen, digest, read, seen
-from aof.store.files.handoffs import handoff_bytes
+from aof.store.files.changes import examine, same_task
+from aof.store.files.disk import Seen, read, seen
 from aof.store.files.integrity import Scan
 from aof.store.files.locks import STATE_AT, STRIPE_NAMES
 from aof.store.files.log import chain
 from aof.store.files.log.layout import State
 from aof.store.files.log.writer import LOCK
 from aof.store.files.merge import prove_lanes
-from aof.store.files.paths import DOCUMENTS, Position, folder_of
+from aof.store.files.paths import DOCUMENTS, Position
 from aof.store.files.store import FilesystemStore
-from aof.store.files.task_files import document
 from aof.store.files.unit import Loaded
 from aof.store.files.working_copy import file_status
 from aof.store.fold import Folded
@@ -39,9 +36,9 @@ from aof.workflows.model import workflow_of
 
 
 class DoctorFinding(msgspec.Struct, frozen=True):
-    """A problem, and what heals it (at a moment), if anything does; of which tasks that asks the log once more.
+    """A problem; what repairs it (at a moment), if anything does; and the tasks whose events that reads again.
 
-    Lower stages are healed first.
+    Lower stages are repaired first, for one thing put right may show another.
     """
 
     problem: Problem
@@ -63,6 +60,8 @@ class Case:
 
 DOCTOR = "doctor"
 _NOT_RESTORED = ("id", "rev", "updatedAt", "layout")
+_SHOWN = 20
+MERGE = "run 'aof merge', then 'git add -A .aof' and 'git commit'"
 _FROM_BACKUP = (
     "restore the file from a backup or from version control; or move the log's files from there on out of events/, "
     "and 'aof doctor --fix' puts what the tasks' files say into the log again"
@@ -76,22 +75,14 @@ def check_log(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Fo
     found: list[DoctorFinding] = []
     folded: dict[str, Folded] | None = None
     try:
-        folded = _folded(store)
-        found += _beside(store)
+        folded = _fold_verified(store)
+        found += _damage_beside_path(store)
     except LogDamaged as damage:
-        told = integrity.explain_line_endings(store.paths, _first_wrong(store) or damage)
-        day = told.details.get("day")
+        first = integrity.explain_line_endings(store.paths, _first_wrong(store) or damage)
+        day = first.details.get("day")
         where = f"events/{day}.jsonl" if day else "events/"
-        found.append(
-            DoctorFinding(
-                Problem(
-                    told.code,
-                    where,
-                    _with_what_is_left(store, told),
-                    told.hint if told.code != damage.code or isinstance(told, LaneRefused) else _FROM_BACKUP,
-                )
-            )
-        )
+        fix = first.hint if first.code != damage.code or isinstance(first, LaneRefused) else _FROM_BACKUP
+        found.append(DoctorFinding(Problem(first.code, where, _with_restorable_tasks(store, first), fix)))
     if store.log.is_poisoned():
         what = "a flush of the log has failed, and nothing can be written since"
         problem = Problem("log_poisoned", "events/", what, "'aof doctor --fix' rewrites the files and verifies them")
@@ -100,7 +91,7 @@ def check_log(store: FilesystemStore) -> tuple[list[DoctorFinding], dict[str, Fo
     return found, folded
 
 
-def _beside(store: FilesystemStore) -> list[DoctorFinding]:
+def _damage_beside_path(store: FilesystemStore) -> list[DoctorFinding]:
     """The first thing that is wrong with a lane beside the path, or with a merge; the path itself holds."""
     layout = store.reader.layout()
     try:
@@ -121,7 +112,7 @@ def _first_wrong(store: FilesystemStore) -> LogDamaged | None:
     return None
 
 
-def _with_what_is_left(store: FilesystemStore, damage: LogDamaged) -> str:
+def _with_restorable_tasks(store: FilesystemStore, damage: LogDamaged) -> str:
     """The damage, and how many tasks files and index know a version of that the sound part of the log does not."""
     seq = damage.details.get("seq")
     if not isinstance(seq, int):
@@ -134,7 +125,7 @@ def _with_what_is_left(store: FilesystemStore, damage: LogDamaged) -> str:
     )
 
 
-def _folded(store: FilesystemStore) -> dict[str, Folded]:
+def _fold_verified(store: FilesystemStore) -> dict[str, Folded]:
     here = Position()
     folded: dict[str, Folded] = {}
     for behind, lines in store.reader.commits(here):
@@ -157,12 +148,12 @@ def _unpoison(store: FilesystemStore) -> None:
     """Everything before the checkpoint was synced as a whole; the files since then are written to new places."""
     known = locks.load_checkpoint(store.paths)
     store.log.heal(since=known.position.segment if known is not None else "")
-    _folded(store)
+    _fold_verified(store)
 
 
 def lacking_events(case: Case) -> DoctorFinding | None:
     """Whether events that were durable are gone: the log was deleted, cut or replaced by an older one."""
-    detail = _lost(case)
+    detail = _why_lacking(case)
     if detail is None:
         return None
     fix = (
@@ -172,7 +163,7 @@ def lacking_events(case: Case) -> DoctorFinding | None:
     return DoctorFinding(Problem("log_lacks_events", "events/", detail, fix), 1, lambda now: _put_back(case, now))
 
 
-def _lost(case: Case) -> str | None:
+def _why_lacking(case: Case) -> str | None:
     store, newest = case.store, case.scan.newest
     if store.damage is not None:
         return store.damage.message
@@ -196,12 +187,12 @@ def _put_back(case: Case, now: int) -> None:
     """Every file that knows more than the log becomes an event. Can be done again wherever it stops."""
     store = case.store
     store.log.restate(floor=store.recovery.highest_rev())
-    _trust(store)
+    _clear_journal(store)
     for task_id, folders in case.scan.places.items():
         one = case.folded.get(task_id)
         known = one.task if one is not None else None
         if any(
-            (version := version_of(store, task_id, folder)) and (known is None or _goes_on(known, version))
+            (version := version_of(store, task_id, folder)) and (known is None or _is_later_version(known, version))
             for folder in folders
         ):
             restore_task(store, task_id, now)
@@ -219,7 +210,7 @@ def _put_back(case: Case, now: int) -> None:
         store.locks.release(held)
 
 
-def _trust(store: FilesystemStore) -> None:
+def _clear_journal(store: FilesystemStore) -> None:
     """From here on the log counts as it is, whatever was written under the stripes before."""
     held = store.stripes.take_all()
     try:
@@ -229,7 +220,7 @@ def _trust(store: FilesystemStore) -> None:
         store.locks.release(held)
 
 
-def _goes_on(known: Task, version: Task) -> bool:
+def _is_later_version(known: Task, version: Task) -> bool:
     """Whether a file has a later version of the same task; one of another task is never put over it."""
     return version.rev > known.rev and same_task(known, version)
 
@@ -296,7 +287,7 @@ def refuse_rewritten_log(store: FilesystemStore) -> None:
         which = f"event {changed}" if sound + 1 == changed else f"one of the events {sound + 1} to {changed}"
         what = (
             f"the log was tampered with: its hashes hold, but {which} is not what was appended, and is the first "
-            f"that is wrong; {_restorable(store)}; {damage.message}"
+            f"that is wrong; {_intact_files(store)}; {damage.message}"
         )
         raise LogRewritten(what, _FIX, seq=changed) from None
 
@@ -316,7 +307,7 @@ def explain_damage(store: FilesystemStore, damage: LogDamaged) -> LogDamaged:
 
 def cut_off_at(store: FilesystemStore) -> Position | None:
     """The last event that was acknowledged, where the log ends before it."""
-    stamp = _stamped(store)
+    stamp = _last_append(store)
     if stamp is None or stamp.seq <= store.reader.newest() or store.reader.has_seen(stamp):
         return None
     return stamp
@@ -324,7 +315,7 @@ def cut_off_at(store: FilesystemStore) -> Position | None:
 
 def _witnesses(store: FilesystemStore) -> Iterator[Position]:
     """Where the log stood: after the last append, after the last write under each stripe, when all was synced."""
-    stamped, known = _stamped(store), locks.load_checkpoint(store.paths)
+    stamped, known = _last_append(store), locks.load_checkpoint(store.paths)
     if stamped is not None:
         yield stamped
     if known is not None:
@@ -337,7 +328,7 @@ def _witnesses(store: FilesystemStore) -> Iterator[Position]:
         yield read
 
 
-def _stamped(store: FilesystemStore) -> Position | None:
+def _last_append(store: FilesystemStore) -> Position | None:
     with suppress(OSError), _opened(f"{store.paths.locks}/{LOCK}") as fd:
         state = State.read(fd)
         return state.stamp.position if state is not None and state.stamp is not None else None
@@ -354,17 +345,13 @@ def _opened(path: str) -> Iterator[int]:
         os.close(fd)
 
 
-def _restorable(store: FilesystemStore) -> str:
+def _intact_files(store: FilesystemStore) -> str:
     """How much of what was acknowledged is still known without the log."""
     heads = store.heads.table()
     intact = sum(
         file_status(store.paths.task(head.folder, task_id), head.matches) is None for task_id, head in heads.items()
     )
     return f"the files of {intact} of {len(heads)} tasks are as they were last written"
-
-
-_SHOWN = 20
-MERGE = "run 'aof merge', then 'git add -A .aof' and 'git commit'"
 
 
 def check_histories(case: Case) -> list[DoctorFinding]:
@@ -388,7 +375,12 @@ def _waiting(case: Case, tips: int, documents: list[str]) -> Iterator[DoctorFind
 
 
 def _marked(case: Case, paths: list[str], holds_marks: Callable[[bytes], object]) -> Iterator[DoctorFinding]:
-    marked = [path for path in paths if _holds(path, holds_marks)]
+    marked: list[str] = []
+    for path in paths:
+        with suppress(OSError):
+            data = read(path)
+            if data is not None and holds_marks(data):
+                marked.append(path)
     for path in marked[:_SHOWN]:
         what = "it has conflict markers of git"
         yield DoctorFinding(Problem("conflict_marks", case.store.paths.relative(path), what, MERGE))
@@ -396,211 +388,3 @@ def _marked(case: Case, paths: list[str], holds_marks: Callable[[bytes], object]
 
 def _merge(store: FilesystemStore) -> None:
     store.working_copy.merge(dry_run=False)
-
-
-def _holds(path: str, holds_marks: Callable[[bytes], object]) -> bool:
-    try:
-        data = read(path)
-    except OSError:
-        return False
-    return data is not None and bool(holds_marks(data))
-
-
-_RESTORE = "'aof doctor --fix', or the next command on the task, restores it from the log"
-
-
-def check_task_files(case: Case) -> tuple[list[DoctorFinding], list[str]]:
-    """What is wrong, and which tasks wait with an edit."""
-    found: list[DoctorFinding] = []
-    edited: list[str] = []
-    suspects = [task_id for task_id in sorted({*case.folded, *case.scan.places}) if not _as_expected(case, task_id)]
-    for task_id in case.store.working_copy.preloaded(suspects):
-        with case.store.unit(Scope(read=frozenset({task_id}))):
-            examined = examine(case.store.paths, case.store.files, case.store.histories.of(task_id), task_id)
-            finding = _files_finding(case.store, task_id, examined)
-        if finding is not None:
-            found.append(finding)
-        if examined.edit is not None and (finding is None or finding.heal is None):
-            edited.append(task_id)
-    return found, edited
-
-
-def _as_expected(case: Case, task_id: str) -> bool:
-    """The quick look, at what was read before."""
-    one = case.folded.get(task_id)
-    if one is None or one.task is None or case.scan.places.get(task_id) != [folder_of(one.task)]:
-        return False
-    mark = case.scan.digests[task_id]
-    return mark in one.last_files.values() or mark == digest(markdown.render(one.task))
-
-
-def _files_finding(store: FilesystemStore, task_id: str, examined: Examined) -> DoctorFinding | None:
-    task = examined.folded.task
-    folders = store.files.present(task_id)
-    where = ", ".join(store.paths.relative(store.paths.task(folder, task_id)) for folder in folders)
-    if task is None and any(version_of(store, task_id, folder) for folder in folders):
-        fix = "'aof doctor --fix' puts it into the log as the file has it"
-        problem = Problem("task_not_in_log", where, f"the log knows nothing of {task_id}", fix)
-        return DoctorFinding(problem, 2, lambda now: restore_task(store, task_id, now), (task_id,))
-    if examined.problem is not None:
-        error = examined.problem
-        problem = Problem(error.code, where, error.message, error.hint)
-        heal = (lambda _now: _aside(store, task_id)) if task is not None else None
-        return DoctorFinding(problem, 2, heal, (task_id,))
-    if examined.edit is not None and task is not None and len(folders) > 1:
-        what = f"{task_id} lies in several folders, and somebody has changed one of the files"
-        fix = "'aof doctor --fix', or the next command on the task, merges them and keeps what cannot be merged"
-        return DoctorFinding(Problem("task_in_two_folders", where, what, fix))
-    if examined.edit is not None or examined.intact or task is None:
-        return None
-    if not folders:
-        where = store.paths.relative(store.paths.task(folder_of(task), task_id))
-        problem = Problem("task_file_missing", where, f"the file of {task_id} is missing", _RESTORE)
-    elif len(folders) > 1:
-        problem = Problem("task_in_two_folders", where, f"{task_id} lies in several folders", _RESTORE)
-    else:
-        problem = Problem("task_file_differs", where, f"the file is an older version of {task_id}", _RESTORE)
-    return DoctorFinding(problem, 2, lambda _now: _redo(store, task_id), (task_id,))
-
-
-def _aside(store: FilesystemStore, task_id: str) -> None:
-    store.working_copy.quarantine(task_id)
-
-
-def _redo(store: FilesystemStore, task_id: str) -> None:
-    with store.unit(Scope(write=frozenset({task_id}))):
-        examined = examine(store.paths, store.files, store.histories.of(task_id), task_id)
-        if examined.edit is None and examined.problem is None:
-            store.redo.task(examined.folded)
-
-
-def check_runs(case: Case) -> list[DoctorFinding]:
-    """What is wrong."""
-    return [*_doubled(case), *_unlike(case)]
-
-
-def _doubled(case: Case) -> list[DoctorFinding]:
-    """Runs that began while the one before had not ended: two agents hold the task. A person has to stop one."""
-    return [
-        DoctorFinding(_two_leases(*runs[-2:]), tasks=(task_id,))
-        for task_id, one in case.folded.items()
-        for runs in one.by_hop().values()
-        if len(runs) > 1 and runs[-2].status == runs[-1].status == "running"
-    ]
-
-
-def _two_leases(first: Run, second: Run) -> Problem:
-    what = (
-        f"{first.agent_id} ({first.run_id}) and {second.agent_id} ({second.run_id}) were both given {first.task_id}, "
-        "and neither has ended; the log's lease is the second one's"
-    )
-    fix = f"stop the run of {first.agent_id}, whose writes are refused, and keep what it has done with the task"
-    return Problem("two_leases", f"runs/{first.task_id}", what, fix)
-
-
-def _unlike(case: Case) -> list[DoctorFinding]:
-    """Look at all files, and at what is odd once more under its lock."""
-    suspects = [task_id for task_id, one in case.folded.items() if any(True for _ in _runs_odd(case.store, one))]
-    return [
-        _runs_finding(case.store, task_id, path, there=there)
-        for task_id in case.store.working_copy.preloaded(suspects)
-        for path, there in _runs_again(case.store, task_id)
-    ]
-
-
-def _runs_again(store: FilesystemStore, task_id: str) -> list[tuple[str, bool]]:
-    with store.unit(Scope(read=frozenset({task_id}))):
-        return list(_runs_odd(store, store.folded(task_id)))
-
-
-def _runs_odd(store: FilesystemStore, folded: Folded) -> Iterator[tuple[str, bool]]:
-    """Each file that is not as the log says, and whether there is one."""
-    if folded.task is None or not folded.runs:
-        return
-    top = store.paths.run(folded.task.id, archived=folded.task.archived)
-    last = {hop: runs[-1] for hop, runs in folded.by_hop().items()}
-    for run in folded.runs:
-        folder = top if run.hop is None else f"{top}/hops/{run.hop}"
-        place = folder if run is last[run.hop] else f"{folder}/attempts/{attempt_folder(run)}"
-        result = folded.results.get(run.run_id)
-        for name, wanted in (("run.json", document(run)), ("run_result.json", document(result) if result else None)):
-            found = _runs_content(f"{place}/{name}")
-            if found != wanted:
-                yield f"{place}/{name}", found is not None
-
-
-def _runs_content(path: str) -> bytes | None:
-    """None where there is nothing; what is not a file differs from everything."""
-    try:
-        return read(path)
-    except OSError:
-        return b"" if os.path.lexists(path) else None
-
-
-def _runs_finding(store: FilesystemStore, task_id: str, path: str, *, there: bool) -> DoctorFinding:
-    def restore(_now: int) -> None:
-        with store.unit(Scope(write=frozenset({task_id}))) as unit:
-            for odd, exists in _runs_odd(store, store.folded(task_id)):
-                if exists:
-                    store.files.keep_beside(odd, f"{store.paths.torn}/{task_id}.{os.path.basename(odd)}")
-            if unit.edit(task_id) is None:
-                store.redo.task(store.folded(task_id))
-
-    what = "differs from what the log says" if there else "is missing"
-    code = "run_file_differs" if there else "run_file_missing"
-    where = store.paths.relative(path)
-    fix = "'aof doctor --fix' restores it from the log"
-    problem = Problem(code, where, f"the file of a run of {task_id} {what}", fix)
-    return DoctorFinding(problem, 3, restore, (task_id,))
-
-
-def check_handoffs(case: Case) -> list[DoctorFinding]:
-    """Look at all, and at what is odd once more under its lock."""
-    handed = ((task_id, one) for task_id, one in case.folded.items() if one.handoffs)
-    suspects = [task_id for task_id, one in handed if any(True for _ in _handoffs_odd(case.store, one))]
-    return [
-        _handoffs_finding(case.store, task_id, path)
-        for task_id in case.store.working_copy.preloaded(suspects)
-        for path in _handoffs_again(case.store, task_id)
-    ]
-
-
-def _handoffs_again(store: FilesystemStore, task_id: str) -> list[str]:
-    with store.unit(Scope(read=frozenset({task_id}))):
-        return list(_handoffs_odd(store, store.folded(task_id)))
-
-
-def _handoffs_odd(store: FilesystemStore, folded: Folded) -> Iterator[str]:
-    assert folded.task is not None
-    for name, handoff in folded.handoffs.items():
-        path = store.paths.handoff(name)
-        if _handoffs_content(path) != handoff_bytes(handoff):
-            yield path
-    if store.files.present(folded.task.id) != [folder_of(folded.task)]:
-        return  # a person is moving it; its files are looked for afterwards
-    for place in folded.attached:
-        path = f"{store.paths.files(folder_of(folded.task), folded.task.id)}/{place}"
-        if not os.path.lexists(path):
-            yield path
-
-
-def _handoffs_content(path: str) -> bytes | None:
-    try:
-        return read(path)
-    except OSError:
-        return None
-
-
-def _handoffs_finding(store: FilesystemStore, task_id: str, path: str) -> DoctorFinding:
-    def restore(_now: int) -> None:
-        with store.unit(Scope(write=frozenset({task_id}))) as unit:
-            task = unit.task(task_id)
-            if os.path.lexists(path):
-                store.files.keep_beside(path, f"{store.paths.torn}/{os.path.basename(path)}")
-            if task is not None and unit.edit(task_id) is None:
-                store.handed.redo(store.folded(task_id), folder_of(task))
-
-    what = "is not what the log says" if os.path.lexists(path) else "is missing"
-    fix = "'aof doctor --fix' restores it from the log"
-    problem = Problem("handoff_file", store.paths.relative(path), f"a file of a handoff of {task_id} {what}", fix)
-    return DoctorFinding(problem, 3, restore, (task_id,))

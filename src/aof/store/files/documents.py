@@ -16,8 +16,7 @@ import msgspec
 from aof.documents.projection import Facts, Projection, lock_of
 from aof.errors import AofError
 from aof.kernel.model import Event, is_task_id
-from aof.store import base
-from aof.store.base import DocumentState
+from aof.store.documents import DocumentState, follow_log
 from aof.store.files import markdown
 from aof.store.files.disk import LARGEST, Seen, read, seen
 from aof.store.files.log.reader import end_position, events_after, events_before
@@ -37,6 +36,60 @@ _NOTE = 2_048
 _NO_FILE = ""
 
 
+class Documents:
+    """The documents of one data directory."""
+
+    def __init__(self, parts: Parts, boot: str, *, durable: bool) -> None:
+        self._parts = parts
+        self._boot = boot
+        self._durable = durable
+        self._texts: dict[str, tuple[str, int]] = {}  # of files that may only be read, with what they lack of the log
+        self._followed: dict[str, tuple[object, str]] = {}  # where the log ended, and what the file looked like then
+
+    def follow(self, projection: Projection, held: list[HeldLock], facts: Facts) -> None:
+        """Let a document catch up under its lock, which must be held and must not be lost."""
+        if self._parts.reader.tips() > 1:
+            return  # git has brought what other clones wrote, and the log that we read knows nothing of it yet
+        if not self._parts.repairs:
+            follow_log(ReadOnlyDocument(self._parts.paths, self._parts.reader, self._texts), projection, facts)
+            return
+        name = lock_of(projection.name)
+        lock = next((one for one in held if one.name == name), None)
+        if lock is None or self._parts.locks.is_lost(lock):
+            raise ScopeTooNarrow(Scope(names=frozenset({name})))
+        document = FileDocument(self._parts, lock, projection.path, self._boot, durable=self._durable)
+        end, known = self._parts.reader.end(), self._followed.get(name)
+        if known is not None and known == (end, document.mark(projection.path)):
+            return  # as this process has left it
+        self._parts.refuse_unsound()
+        follow_log(document, projection, facts)
+        if document.known is not None:
+            self._followed[name] = end, document.known.mark
+
+    def foreseen(self, projection: Projection, paths: Iterable[str], facts: Facts) -> dict[str, str]:
+        """What the files would be after the document caught up; nothing is written."""
+        texts: dict[str, tuple[str, int]] = {}
+        if self._parts.reader.tips() == 1:
+            follow_log(ReadOnlyDocument(self._parts.paths, self._parts.reader, texts), projection, facts)
+        return {path: texts[path][0] if path in texts else read_document(self._parts.paths, path)[0] for path in paths}
+
+    def text(self, path: str) -> str:
+        """A document's file as it lies there."""
+        found = None if self._parts.repairs else self._texts.get(path)
+        return _text(self._parts.paths, path) or "" if found is None else found[0]
+
+    def title(self, task_id: str) -> str | None:
+        """The title of a task, from its file as it lies there."""
+        parts = self._parts
+        head = parts.heads.get(task_id) if is_task_id(task_id) else None
+        if head is None:
+            return None
+        with suppress(OSError, AofError):
+            data = read(parts.paths.task(head.folder, task_id))
+            return markdown.parse(data).title if data is not None else None
+        return None
+
+
 class Noted(msgspec.Struct, frozen=True):
     """The note in the lock file: what was written, and what somebody was about to write."""
 
@@ -48,8 +101,8 @@ class Noted(msgspec.Struct, frozen=True):
 _decoder = msgspec.json.Decoder(prepare_type(Noted))
 
 
-class FileDesk:
-    """Keeps the contract of `stores.base.documents.Desk`."""
+class FileDocument:
+    """A document whose state is noted in its lock file."""
 
     def __init__(self, parts: Parts, held: HeldLock, path: str, boot: str, *, durable: bool) -> None:
         self._parts = parts
@@ -106,7 +159,7 @@ class FileDesk:
 
     def read(self, path: str) -> tuple[str, str]:
         """The text, with what is no UTF-8 kept as it is; what a power cut may leave at the end is no text."""
-        return text_of(self._parts.paths, path)
+        return read_document(self._parts.paths, path)
 
     def append(self, path: str, mark: str, text: str) -> str | None:
         """One write at the end of the file; a part of it that a dead writer has left is completed."""
@@ -133,9 +186,7 @@ class FileDesk:
         finally:
             os.close(fd)
 
-    def replace(
-        self, path: str, mark: str, text: str, written: Callable[[str], None], *, flushed: bool = True
-    ) -> str | None:
+    def replace(self, path: str, mark: str, text: str, written: Callable[[str], None], *, flushed: bool) -> str | None:
         """A temporary file takes the place of the one that was read; what somebody wrote meanwhile is put back."""
         disk, place = self._parts.disk, self._path(path)
         temporary = self._parts.paths.temporary_file(path)
@@ -163,7 +214,7 @@ class FileDesk:
         return f"{self._root}/{path}"
 
 
-class ReadOnlyDesk:
+class ReadOnlyDocument:
     """The same for who may not write: what the files lack of the log is added in memory, each time anew."""
 
     def __init__(self, paths: Paths, reader: Reader, texts: dict[str, tuple[str, int]]) -> None:
@@ -193,7 +244,7 @@ class ReadOnlyDesk:
     def read(self, path: str) -> tuple[str, str]:
         """The text of the file."""
         self._texts.pop(path, None)
-        return text_of(self._paths, path)
+        return read_document(self._paths, path)
 
     def append(self, path: str, mark: str, text: str) -> str | None:  # noqa: ARG002 - the contract's form
         """Nothing is appended."""
@@ -209,14 +260,14 @@ class ReadOnlyDesk:
         text: str,
         written: Callable[[str], None],  # noqa: ARG002 - the contract's form
         *,
-        flushed: bool = True,  # noqa: ARG002 - the contract's form
+        flushed: bool,  # noqa: ARG002 - the contract's form
     ) -> str | None:
         """Only in memory."""
         self._texts[path] = (text, 0)
         return mark
 
 
-def text_of(paths: Paths, path: str) -> tuple[str, str]:
+def read_document(paths: Paths, path: str) -> tuple[str, str]:
     """A document's text, and what its file looked like before it was read."""
     before = seen(f"{paths.root}/{path}")
     text = _text(paths, path)
@@ -245,57 +296,3 @@ def _parsed(mark: str) -> Seen | None:
         inode, modified, size = map(int, words)
         return Seen(inode, modified, size)
     return None
-
-
-class Documents:
-    """What one process has of them."""
-
-    def __init__(self, parts: Parts, boot: str, *, durable: bool) -> None:
-        self._parts = parts
-        self._boot = boot
-        self._durable = durable
-        self._thought: dict[str, tuple[str, int]] = {}
-        self._followed: dict[str, tuple[object, str]] = {}  # where the log ended, and what the file looked like then
-
-    def follow(self, projection: Projection, held: list[HeldLock], facts: Facts) -> None:
-        """Let a document catch up under its lock, which must be held and must not be lost."""
-        if self._parts.reader.tips() > 1:
-            return  # git has brought what other clones wrote, and the log that we read knows nothing of it yet
-        if not self._parts.repairs:  # what the files lack is only thought of
-            base.follow_log(ReadOnlyDesk(self._parts.paths, self._parts.reader, self._thought), projection, facts)
-            return
-        name = lock_of(projection.name)
-        lock = next((one for one in held if one.name == name), None)
-        if lock is None or self._parts.locks.is_lost(lock):
-            raise ScopeTooNarrow(Scope(names=frozenset({name})))
-        desk = FileDesk(self._parts, lock, projection.path, self._boot, durable=self._durable)
-        end, known = self._parts.reader.end(), self._followed.get(name)
-        if known is not None and known == (end, desk.mark(projection.path)):
-            return  # as this process has left it
-        self._parts.refuse_unsound()
-        base.follow_log(desk, projection, facts)
-        if desk.known is not None:
-            self._followed[name] = end, desk.known.mark
-
-    def foreseen(self, projection: Projection, paths: Iterable[str], facts: Facts) -> dict[str, str]:
-        """What the files would be after the document caught up; nothing is written."""
-        thought: dict[str, tuple[str, int]] = {}
-        if self._parts.reader.tips() == 1:
-            base.follow_log(ReadOnlyDesk(self._parts.paths, self._parts.reader, thought), projection, facts)
-        return {path: thought[path][0] if path in thought else text_of(self._parts.paths, path)[0] for path in paths}
-
-    def text(self, path: str) -> str:
-        """A document's file as it lies there."""
-        thought = None if self._parts.repairs else self._thought.get(path)
-        return _text(self._parts.paths, path) or "" if thought is None else thought[0]
-
-    def title(self, task_id: str) -> str | None:
-        """The title of a task, from its file as it lies there."""
-        parts = self._parts
-        head = parts.heads.get(task_id) if is_task_id(task_id) else None
-        if head is None:
-            return None
-        with suppress(OSError, AofError):
-            data = read(parts.paths.task(head.folder, task_id))
-            return markdown.parse(data).title if data is not None else None
-        return None

@@ -11,7 +11,7 @@ import hashlib
 import os
 from contextlib import suppress
 from threading import get_ident
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -21,8 +21,8 @@ from aof.org import chart
 from aof.org.model import EMPTY, OrgChart
 from aof.store.directory import OrgReport
 from aof.store.files import strict_yaml
+from aof.store.files.definitions import ORG_CHART
 from aof.store.files.disk import Disk, read, refuse_link
-from aof.store.files.working_copy import ORG_CHART
 from aof.support import nesting
 
 LIMIT: Final = 1_048_576
@@ -70,7 +70,7 @@ class OrgFile:
         )
 
     def report(self) -> OrgReport:
-        """A close look at what is written down, with the place of each problem."""
+        """What is written down, with the place of each problem; never raises for what it says."""
         content = self._content()
         if content is None:
             return OrgReport(path=ORG_CHART, state="absent", chart=EMPTY)
@@ -78,8 +78,7 @@ class OrgFile:
         judged, readable = _judged(content, kept)
         findings = judged.findings
         if isinstance(content, bytes) and readable and findings:
-            where = strict_yaml.yaml_places(_text(content))
-            findings = tuple(_placed(finding, where) for finding in findings)
+            findings = strict_yaml.with_places(findings, strict_yaml.document_text(content))
         if judged.chart is not None:
             return OrgReport(path=ORG_CHART, state="current", chart=judged.chart, findings=findings)
         if kept is not None:
@@ -128,46 +127,22 @@ class OrgFile:
 
 def _judged(content: bytes | OSError, kept: _Kept | None) -> tuple[chart.Judged, bool]:
     """What the bytes say, and whether they could be read at all."""
-    from aof.kernel.findings import Finding
-
-    values = _values(content)
-    if kept is not None and kept.chart.declared and values == {}:
-        values = _unreadable("the file is empty", "say 'agents: []' if nothing is to be checked, or remove the file")
-    if isinstance(values, Finding):
-        return chart.Judged(None, (values,)), False
-    return chart.validate_chart(values), True
-
-
-def _values(content: bytes | OSError) -> Any:
     if isinstance(content, OSError):
         if content.errno == errno.EFBIG:
             fix = "split the work into several data directories"
             return _unreadable(f"the file is larger than {LIMIT:,} bytes", fix)
         return _unreadable(f"the file cannot be read: {content.strerror}", "make it a readable file")
-
     try:
-        return strict_yaml.load_yaml(strict_yaml.scan_yaml(_text(content), 1).text, 1, "the org chart")
+        values = strict_yaml.load_document(strict_yaml.document_text(content), "the org chart")
     except UnicodeDecodeError as error:
         return _unreadable(f"the file is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8")
     except UnreadableTask as error:
         return _unreadable(error.message, error.hint, error.details.get("line"))
+    if not values and kept is not None and kept.chart.declared:
+        return _unreadable("the file is empty", "say 'agents: []' if nothing is to be checked, or remove the file")
+    return chart.validate_chart(values), True
 
 
-def _text(content: bytes) -> str:
-    """The document; the mark that many people begin one with is a comment to us."""
-    text = content.decode("utf-8-sig")
-    return f"#--{text[3:]}" if text.startswith(("---\n", "---\r\n")) else text
-
-
-def _unreadable(detail: str, fix: str, line: int | None = None) -> Finding:
-    from aof.kernel.findings import Finding
-
-    return Finding(code="unreadable", severity="error", at=(), detail=detail, fix=fix, line=line)
-
-
-def _placed(finding: Finding, where: dict[tuple[str | int, ...], tuple[int, int]]) -> Finding:
-    """The finding with line and column of its place, or of the nearest one around it that stands in the file."""
-    for length in range(len(finding.at), 0, -1):
-        if (place := where.get(finding.at[:length])) is not None:
-            return msgspec.structs.replace(finding, line=place[0], column=place[1])
-    return finding
+def _unreadable(detail: str, fix: str, line: int | None = None) -> tuple[chart.Judged, bool]:
+    finding = Finding(code="unreadable", severity="error", at=(), detail=detail, fix=fix, line=line)
+    return chart.Judged(None, (finding,)), False

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from aof.documents.projection import Projection
 from aof.errors import NoDataDirectory, ReadOnly
-from aof.handoffs.model import Handoff
-from aof.kernel.commands import ImportEdit, Numbers
-from aof.kernel.model import Draft, Event, is_remark, run_place
+from aof.kernel.model import Event, is_remark, run_place
 from aof.runs.model import OUTPUT_FILES, Heartbeat, Run
-from aof.store import base
+from aof.store.documents import follow_log
 from aof.store.files import merge, templates
 from aof.store.files.creation import refuse_remains
 from aof.store.files.disk import Disk, clearly, digest
-from aof.store.files.documents import ReadOnlyDesk, text_of
+from aof.store.files.documents import ReadOnlyDocument, read_document
 from aof.store.files.log import reader
 from aof.store.files.log.layout import State, log_poisoned
 from aof.store.files.log.reader import Reader
@@ -31,10 +29,8 @@ from aof.store.files.paths import Paths, Position
 from aof.store.files.task_files import TaskFiles
 from aof.store.files.working_copy import file_status
 from aof.store.fold import Folded
-from aof.store.lists import Query, Row, Rows
 from aof.store.memory import MemoryState, MemoryStore, MemoryUnit
-from aof.store.port import Clock, HashedEvent, Page, Scope
-from aof.supervision.rules import AttentionPage, AttentionQuery
+from aof.store.port import Clock, HashedEvent, Scope
 from aof.tasks.model import Task
 
 _NOTHING_TO_FLUSH = (errno.EROFS, errno.EINVAL)  # what a file system says that nobody can write to
@@ -43,8 +39,8 @@ _NOTHING_TO_FLUSH = (errno.EROFS, errno.EINVAL)  # what a file system says that 
 class ReadOnlyUnit(MemoryUnit):
     """What can be looked at together; nothing is locked, for what the log has told does not change any more."""
 
-    def __init__(self, kept: MemoryState, scope: Scope, store: ReadOnlyStore) -> None:
-        super().__init__(kept, scope)
+    def __init__(self, state: MemoryState, scope: Scope, store: ReadOnlyStore) -> None:
+        super().__init__(state, scope)
         self._store = store
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
@@ -53,40 +49,21 @@ class ReadOnlyUnit(MemoryUnit):
 
     def follow(self, projection: Projection) -> None:
         """What the document would be if it could be written; its files stay as they are."""
-        base.follow_log(ReadOnlyDesk(self._store.paths, self._store.reader, self._kept.texts), projection, self)
+        follow_log(ReadOnlyDocument(self._store.paths, self._store.reader, self._state.texts), projection, self)
 
     def document(self, path: str) -> str:
         """The text of a document's file, with what it lacks of the log."""
-        found = self._kept.texts.get(path)
-        return found[0] if found is not None else text_of(self._store.paths, path)[0]
+        found = self._state.texts.get(path)
+        return found[0] if found is not None else read_document(self._store.paths, path)[0]
 
-    def commit(
-        self,
-        drafts: tuple[Draft, ...],  # noqa: ARG002 - as below
-        *,
-        actor: str,  # noqa: ARG002
-        agent: str | None,  # noqa: ARG002
-        now: int,  # noqa: ARG002
-        caller: str | None = None,  # noqa: ARG002
-    ) -> NoReturn:
-        """Refused."""
+    def _refused(self, *_: object, **_named: object) -> NoReturn:
         raise self._store.refusal()
 
-    def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> NoReturn:  # noqa: ARG002 - as below
-        """Refused."""
-        raise self._store.refusal()
-
-    def numbers(self) -> Numbers:
-        """A process that may not write counts nothing."""
-        return Numbers()
-
-    def beat(self, heartbeat: Heartbeat) -> NoReturn:  # noqa: ARG002 - as below
-        """Refused."""
-        raise self._store.refusal()
+    commit = take_in = beat = _refused
 
 
 class ReadOnlyCopy:
-    """Keeps the contract of `ports.working_copy.WorkingCopy`; all but a look at one file needs the right to write."""
+    """The files of the tasks, one by one; all but a look at one file needs the right to write."""
 
     def __init__(self, store: ReadOnlyStore) -> None:
         self._store = store
@@ -153,7 +130,7 @@ class ReadOnlyStore(MemoryStore):
 
     def last_file(self, task_id: str) -> tuple[str, str] | None:
         """The file that the log wrote last for a task, and its digest."""
-        return next(iter(self._kept.one(task_id).last_files.items()), None)
+        return next(iter(self._state.one(task_id).last_files.items()), None)
 
     def refusal(self) -> ReadOnly:
         """The refusal of every change."""
@@ -166,70 +143,24 @@ class ReadOnlyStore(MemoryStore):
     @contextmanager
     def unit(self, scope: Scope) -> Iterator[ReadOnlyUnit]:
         """Look at some tasks as they are now."""
-        yield ReadOnlyUnit(self._caught_up(), scope, self)
+        self._catch_up()
+        yield ReadOnlyUnit(self._state, scope, self)
+
+    @contextmanager
+    def _known(self) -> Iterator[MemoryState]:
+        """All that the log tells now."""
+        with self._state.lock:
+            self._catch_up()
+            yield self._state
 
     def reserve_id(self, now: int) -> NoReturn:  # noqa: ARG002 - the contract's form
         """Refused."""
         raise self.refusal()
 
-    def pages(self, queries: Iterable[Query]) -> tuple[Page, ...]:
-        """Answer from what the log tells."""
-        self._caught_up()
-        return super().pages(queries)
-
-    def rows(self, query: Query) -> Rows:
-        """The same as a list."""
-        page = self.find(query)
-        shown = (
-            Row.of(task, task.blocked.reason if task.blocked else None, self.working_copy.file_status(task))
-            for task in page.tasks
-        )
-        return Rows(page.by_status, tuple(shown), page.end)
-
-    def ids(self, part: str) -> tuple[str, ...]:
-        """The IDs that a short form could stand for."""
-        self._caught_up()
-        return super().ids(part)
-
-    def aliases(self) -> dict[str, tuple[str, ...]]:
-        """The IDs that tasks had elsewhere."""
-        self._caught_up()
-        return super().aliases()
-
-    def resources_in_use(self) -> dict[str, int]:
-        """How many running tasks occupy each resource."""
-        self._caught_up()
-        return super().resources_in_use()
-
-    def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
-        """These tasks, without their bodies."""
-        self._caught_up()
-        return super().records(task_ids)
-
-    def child_counts(self, task_ids: Collection[str]) -> dict[str, dict[str, int]]:
-        """How many tasks below each of these are in which status."""
-        self._caught_up()
-        return super().child_counts(task_ids)
-
-    def attention(self, query: AttentionQuery) -> AttentionPage:
-        """What needs a person, most urgent first."""
-        self._caught_up()
-        return super().attention(query)
-
-    def locking(self) -> tuple[Task, ...]:
-        """The running tasks that hold locks on files."""
-        self._caught_up()
-        return super().locking()
-
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life: each file is replaced whole."""
         with clearly("read the heartbeats"):
             return {one: self._files.read_run(one, "run_heartbeat.json", Heartbeat) for one in task_ids}
-
-    def attempts(self, task_id: str) -> tuple[Run, ...]:
-        """Every run, oldest first."""
-        self._caught_up()
-        return super().attempts(task_id)
 
     def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:
         """A piece of what a run has printed: the file only grows, so no lock is needed."""
@@ -237,24 +168,14 @@ class ReadOnlyStore(MemoryStore):
             place = run_place(run.task_id, run.hop)
             return self._files.read_output(place, run.attempt, OUTPUT_FILES[stream], offset, most)
 
-    def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
-        """Every handoff, or those of some tasks; oldest first."""
-        self._caught_up()
-        return super().handoffs(tasks)
-
-    def find_handoffs(self, part: str) -> tuple[Handoff, ...]:
-        """The handoffs whose IDs begin like this."""
-        self._caught_up()
-        return super().find_handoffs(part)
-
     def head(self) -> int:
         """The number of the last event."""
-        self._caught_up()
+        self._catch_up()
         return self._here.seq
 
     def events(self, after: int = 0, task_id: str | None = None) -> Iterator[Event]:
         """Durable events in order."""
-        self._caught_up()
+        self._catch_up()
         if task_id is None:
             yield from self.reader.events(after)
         else:
@@ -262,44 +183,40 @@ class ReadOnlyStore(MemoryStore):
 
     def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
         """Durable events of some types only."""
-        self._caught_up()
+        self._catch_up()
         return reader.events_since(self.reader, types, since)
 
     def hashed(self, beginning: str) -> tuple[HashedEvent, ...]:
         """Durable events by the beginning of their hashes."""
-        self._caught_up()
+        self._catch_up()
         return merge.events_by_hash(self.reader, beginning)
 
     def wait(self, after: int, timeout: float) -> bool:
         """Sleep until an event comes."""
         return reader.wait_for_more(self.reader, self._clock, after, timeout)
 
-    def _caught_up(self) -> MemoryState:
-        """Everything that the log tells now; the chain has to hold, and no flush may have failed."""
-        kept = self._kept
-        with kept.lock, clearly("read the log"):
-            self._refuse_poisoned()
+    def _catch_up(self) -> None:
+        """Read what the log tells now; the chain has to hold, and no flush may have failed."""
+        state = self._state
+        with state.lock, clearly("read the log"):
+            with suppress(FileNotFoundError):
+                fd = os.open(f"{self.paths.locks}/log", os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    noted = State.read(fd)
+                finally:
+                    os.close(fd)
+                if noted is not None and noted.poisoned:
+                    raise log_poisoned()
             if not self.reader.holds(self._here):
-                kept.folded.clear()
+                state.folded.clear()
                 self._here = Position()
             for here, lines in self.reader.proven(self._here):
                 for _, event in lines:
                     if event.task_id and not is_remark(event):
-                        kept.folded.setdefault(event.task_id, Folded()).add(event)
+                        state.folded.setdefault(event.task_id, Folded()).add(event)
                 self._here = here
             if not self._here.seq:
                 refuse_remains(self.paths)
-        return kept
-
-    def _refuse_poisoned(self) -> None:
-        with suppress(FileNotFoundError):
-            fd = os.open(f"{self.paths.locks}/log", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                state = State.read(fd)
-            finally:
-                os.close(fd)
-            if state is not None and state.poisoned:
-                raise log_poisoned()
 
 
 def _flush(fd: int) -> None:

@@ -38,10 +38,11 @@ if TYPE_CHECKING:
     from aof.org.health import AgentHealth
     from aof.runs.model import Heartbeat, Run
     from aof.store.directory import AuditQuery
+    from aof.store.files.audit import FilesystemAudit
     from aof.store.files.changes import Examined
     from aof.store.files.disk import Modes
     from aof.store.files.documents import Documents
-    from aof.store.files.handoffs import FilesystemAudit, HandoffRecords
+    from aof.store.files.handoffs import HandoffRecords
     from aof.store.files.index.index import Index
     from aof.store.files.log.writer import Log, Revs
     from aof.store.files.merge import Merger
@@ -581,7 +582,7 @@ class FilesystemStore(Parts, IndexReadModel):
 
     def audit_files(self, project: str) -> FilesystemAudit:
         """The audit records of a project as files."""
-        from aof.store.files.handoffs import FilesystemAudit
+        from aof.store.files.audit import FilesystemAudit
 
         return FilesystemAudit(self, project)
 

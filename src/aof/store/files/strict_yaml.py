@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +15,7 @@ import msgspec
 import ryaml
 
 from aof.errors import UnreadableTask
+from aof.kernel.findings import Finding
 
 DEPTH: Final = 32
 FIRST_LINE: Final = 2  # of the frontmatter, in its file
@@ -48,6 +50,28 @@ def refuse_yaml(line: int, what: str, hint: str) -> UnreadableTask:
 def scan_yaml(text: str, line: int) -> Scanned:
     """Go over the text, whose first line is that line of the file."""
     return Scanner(text, line).scan()
+
+
+def load_document(text: str, what: str) -> dict[str, Any]:
+    """The values of a whole document, such as "the org chart"."""
+    return load_yaml(scan_yaml(text, 1).text, 1, what)
+
+
+def document_text(content: bytes) -> str:
+    """A document's text; the mark that many people begin one with is a comment to us. Raises UnicodeDecodeError."""
+    text = content.decode("utf-8-sig")
+    return f"#--{text[3:]}" if text.startswith(("---\n", "---\r\n")) else text
+
+
+def with_places(findings: Iterable[Finding], text: str, otherwise: int | None = None) -> tuple[Finding, ...]:
+    """The findings with line and column of their place in a document, or of the nearest one around it."""
+    where = yaml_places(text)
+    placed: list[Finding] = []
+    for finding in findings:
+        around = (finding.at[:length] for length in range(len(finding.at), 0, -1))
+        line, column = next((where[place] for place in around if place in where), (otherwise, None))
+        placed.append(msgspec.structs.replace(finding, line=line, column=column))
+    return tuple(placed)
 
 
 def load_yaml(yaml: str, line: int = FIRST_LINE, what: str = "the frontmatter") -> dict[str, Any]:

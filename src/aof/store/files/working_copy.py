@@ -1,7 +1,6 @@
 """The working copy of a data directory.
 
-Finds what people did to the files of all tasks, looks after them, and knows where an org chart, workflows and a
-charter may lie. Nothing about those is loaded before there is one.
+Finds what people did to the files of all tasks, and looks after them.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from aof import errors
 from aof.errors import InvalidInput
 from aof.store import port
 from aof.store.files import changes, git_files, integrity, markdown, templates
-from aof.store.files import disk as files_disk
 from aof.store.files.disk import clearly, digest, read, seen
 from aof.store.files.paths import Position, folder_of
 from aof.tasks import manual_edits
@@ -26,10 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.merge.model import Report as MergeReport
-    from aof.org.model import Gate, OrgChart
-    from aof.store.directory import Checkup, OrgReport, WorkflowReport
-    from aof.store.files.disk import Disk
-    from aof.store.files.org_chart import OrgFile
+    from aof.store.directory import Checkup
     from aof.store.files.store import FilesystemStore
     from aof.tasks.model import Task
 
@@ -62,10 +57,7 @@ class FileWorkingCopy:
         """Those whose files differ from what the log wrote; a file that nobody has touched since is not read again."""
         day, _ = self._store.reader.end()
         latest = changed_at(self._store.paths.log(day)) if day else 0
-        return self._fingerprints.differing(tasks, self._path_of, self.file_status, latest)
-
-    def _path_of(self, task: Task) -> str:
-        return self._store.paths.place_of(task)
+        return self._fingerprints.differing(tasks, self._store.paths.place_of, self.file_status, latest)
 
     def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """New files without an ID as name, relative to the data directory, and the tasks whose files are changed."""
@@ -155,7 +147,7 @@ class FileWorkingCopy:
             return doctor.diagnose(self._store)
 
     def repair(self) -> None:
-        """Put right what a diagnosis finds, as far as that needs no person."""
+        """Repair what a diagnosis finds, as far as that needs no person."""
         from aof.store.files import doctor
 
         with clearly("repair everything"):
@@ -171,7 +163,7 @@ class FileWorkingCopy:
         with clearly("merge histories"):
             report = self._store.merger.merge(dry_run=dry_run)
         root = self._store.paths.root
-        if report is None or not changes.unmerged(root) or not git_files.lacks_driver(root):
+        if report is None or not git_files.unmerged(root) or not git_files.lacks_driver(root):
             return report
         return msgspec.structs.replace(report, notes=(*report.notes, git_files.ADVICE))
 
@@ -255,7 +247,7 @@ class Fingerprints:
     ) -> Iterator[Task]:
         """The tasks whose files are `odd` by a look at their bytes; `latest` is when the log was last changed."""
         known, stat = self._known, os.stat
-        folders = _Folders()
+        folders = _OpenFolders()
         try:
             for task in tasks:
                 kept = known.get(task.id)
@@ -278,7 +270,7 @@ class Fingerprints:
             folders.close()
 
 
-class _Folders(dict[str, int]):
+class _OpenFolders(dict[str, int]):
     """Folders that are open for a while, so that the way to each file in them is short."""
 
     def __missing__(self, path: str) -> int:
@@ -302,80 +294,3 @@ def changed_at(path: str) -> int:
     """When the system last noted a change of the file, in nanoseconds; 0 where there is none."""
     found = _fingerprint(path)
     return found[0] if found is not None else 0
-
-
-_MOST = 4_000_000  # bytes
-ORG_CHART = "org/org-chart.yaml"
-
-
-class CharterGates:
-    """Keeps the contract of `ports.gates.GatesSource`. A file that cannot be read keeps the gates as they were."""
-
-    def __init__(self, root: str) -> None:
-        self._path = f"{root}/SESSION_CHARTER.md"
-        self._seen: files_disk.Seen | None = None
-        self._gates: tuple[Gate, ...] = ()
-
-    def gates(self) -> tuple[Gate, ...]:
-        """The gates that hold anything up."""
-        try:
-            seen = files_disk.seen(self._path)
-            if seen != self._seen:
-                data = files_disk.read(self._path, limit=_MOST) if seen is not None else None
-                self._gates = _parsed(data) if data else ()
-                self._seen = seen
-        except OSError:
-            pass
-        return self._gates
-
-
-def _parsed(data: bytes) -> tuple[Gate, ...]:
-    from aof.documents.charter import parse_charter
-
-    found = parse_charter(data.decode("utf-8", "replace")).gates
-    return tuple(gate for gate in found if gate.band != "auto" and gate.scope)
-
-
-class OrgPath:
-    """The chart of a data directory that may have none."""
-
-    def __init__(self, root: str, disk: Disk | None = None) -> None:
-        self._root = root
-        self._disk = disk
-        self._opened: OrgFile | None = None
-
-    def chart(self) -> OrgChart | None:
-        """The chart in force; None when there is none."""
-        path = f"{self._root}/{ORG_CHART}"
-        if self._opened is None and not os.path.lexists(path) and not os.path.islink(os.path.dirname(path)):
-            return None
-        return self._file().chart()
-
-    def report(self) -> OrgReport:
-        """A close look at what is written down."""
-        return self._file().report()
-
-    def _file(self) -> OrgFile:
-        if self._opened is None:
-            from aof.store.files.org_chart import OrgFile
-
-            self._opened = OrgFile(self._root, self._disk)
-        return self._opened
-
-
-class WorkflowPath:
-    """The workflows of a data directory that may have none."""
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    def names(self) -> tuple[str, ...]:
-        """Every workflow that is written down."""
-        return self._files().names()
-
-    def report(self, name: str) -> WorkflowReport | None:
-        """A close look at one of them."""
-        return self._files().report(name)
-
-    def _files(self) -> templates.WorkflowFiles:
-        return templates.WorkflowFiles(self._root)

@@ -145,7 +145,7 @@ class Verb:
         self.actions = actions
 
     @property
-    def leads(self) -> bool:
+    def is_group(self) -> bool:
         """Whether it only leads to verbs of two words."""
         return not self.handler and not self.operation
 
@@ -162,7 +162,7 @@ class Verb:
             first, *others = self.arguments
             words = ["ACTION" if first.required else "[ACTION]", *(f"[{one.name}]" for one in others)]
             return f"aof {self.name} {' '.join(words)} [OPTIONS]"
-        words = [f"aof {self.name}", *(["VERB"] if self.leads else [])]
+        words = [f"aof {self.name}", *(["VERB"] if self.is_group else [])]
         words += [argument.name if argument.required else f"[{argument.name}]" for argument in self.arguments]
         options = sorted(self.options, key=lambda option: not option.required)
         return " ".join([*words, *map(_as_used, options)])

@@ -55,7 +55,7 @@ def every_verb(width: int = 0) -> str:
 
 def _with_those_below(verb: Verb) -> str:
     words = ", ".join(one.name.rpartition(" ")[2] for one in below(verb))
-    return verb.summary + (f"; also: {words}" if words and not verb.leads else f": {words}" if words else "")
+    return verb.summary + (f"; also: {words}" if words and not verb.is_group else f": {words}" if words else "")
 
 
 def _help_one(verb: Verb, width: int) -> str:
@@ -64,14 +64,14 @@ def _help_one(verb: Verb, width: int) -> str:
         lines += [*_told(verb.help, 0, width), ""]
     if others := below(verb):
         named = [(f"aof {one.name}", one.summary) for one in others]
-        lines += ["verbs:" if verb.leads else "see also:", *_explained(named, _NAME, width), ""]
+        lines += ["verbs:" if verb.is_group else "see also:", *_explained(named, _NAME, width), ""]
     if verb.actions:
         lines += ["actions:", *_explained([(one.name, one.summary) for one in verb.actions], 12, width), ""]
         lines += [*_told(f"see the options of an action: aof {verb.name} {verb.actions[0].name} --help", 4, width), ""]
     if named := [(argument.name, argument.help) for argument in verb.arguments[1 if verb.actions else 0 :]]:
         lines += ["arguments:", *_explained(named, _NAME, width), ""]
     options = tuple(option for option in verb.options if not option.actions)
-    if not verb.leads:
+    if not verb.is_group:
         lines += ["options:", *_help_options((*options, *GLOBAL), width), ""]
     lines += _told(f"example: {verb.example}", 9, width)
     if verb.aliases:
@@ -120,15 +120,11 @@ def completion_script(shell: str) -> str:
     return makers[shell]()
 
 
-def _words(verb: Verb) -> str:
-    return " ".join(option.name for option in (*verb.options, *GLOBAL))
-
-
 def _choices(verb: Verb) -> str:
     """What may stand right after the verb, where that is one of a few words; nothing where it is an ID."""
     first = verb.arguments[0].name if verb.arguments else ""
     words = first.split("|") if "|" in first else []
-    return " ".join(_verbs_below(verb) if verb.leads else words)
+    return " ".join(_verbs_below(verb) if verb.is_group else words)
 
 
 def _verbs_below(verb: Verb) -> list[str]:
@@ -137,9 +133,10 @@ def _verbs_below(verb: Verb) -> list[str]:
 
 def _case(verb: Verb) -> str:
     choices = f' first="{_choices(verb)}"' if _choices(verb) else ""
-    choices += f' more="{" ".join(_verbs_below(verb))}"' if below(verb) and not verb.leads else ""
+    choices += f' more="{" ".join(_verbs_below(verb))}"' if below(verb) and not verb.is_group else ""
     names = "|".join(f'"{name}"' if " " in name else name for name in (verb.name, *verb.aliases))
-    return f'    {names}) words="{_words(verb)}"{choices} ;;'
+    words = " ".join(option.name for option in (*verb.options, *GLOBAL))
+    return f'    {names}) words="{words}"{choices} ;;'
 
 
 def _bash() -> str:
@@ -226,7 +223,7 @@ on standard output and complaints on standard error.
 
 def reference() -> str:
     """The whole page."""
-    parts = [_HEAD, "## Options of every verb\n", *_reference_options(GLOBAL), ""]
+    parts = [_HEAD, "## Options of every verb\n", "| | |", "| --- | --- |", *map(_row, GLOBAL), ""]
     for verb in sorted(VERBS, key=lambda one: one.name):
         parts += _reference_one(verb)
     return "\n".join(parts).rstrip() + "\n"
@@ -251,10 +248,6 @@ def _reference_one(verb: Verb) -> list[str]:
     if verb.aliases:
         lines.append(f"Also: {', '.join(f'`{alias}`' for alias in verb.aliases)}\n")
     return lines
-
-
-def _reference_options(options: tuple[Option, ...]) -> list[str]:
-    return ["| | |", "| --- | --- |", *(_row(option) for option in options)]
 
 
 def _row(option: Option) -> str:

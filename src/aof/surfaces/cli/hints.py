@@ -1,4 +1,4 @@
-"""Spells a call as the command line writes it, for hints that can be followed to the letter.
+"""Hints that can be followed to the letter: calls as the command line writes them, and the task that was meant.
 
 Must not know what a call does.
 """
@@ -16,9 +16,16 @@ from aof.surfaces.cli.operations import NAMES, WORDS
 from aof.surfaces.cli.parser import is_task
 from aof.surfaces.cli.verbs import verb_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.api.fabric import Fabric
+    from aof.surfaces.cli.output import Context
+
 _KEPT = {"data_dir": "--data-dir", "actor": "--actor"}
 _ACTING = {"run", "ttl"}  # parameters of verbs that an agent acts by, and does not only filter with
 _COMMAND = re.compile(r"\baof (?=[a-z])")
+_LETTERS_FOR_DIGITS = str.maketrans("lIiOo", "11100")
+_MEANT_MOST = 3
 
 
 def spell(call: Call, options: dict[str, Any] | None = None, agent: str | None = None) -> str:
@@ -83,3 +90,25 @@ def _flat(given: dict[str, Any], options: tuple[Option, ...]) -> dict[str, Any]:
 def _quote(value: Any) -> str:
     text = json.dumps(value) if isinstance(value, dict) else str(value)
     return f'"{text}"' if text == "…" else shlex.quote(text)
+
+
+def suggest_task(context: Context, error: Exception) -> None:
+    """Add the tasks that may have been meant to the hint of a task that was not found: mistyped, or named by title."""
+    asked = getattr(error, "details", {}).get("asked") if getattr(error, "code", "") == "task_not_found" else None
+    if not asked or "did you mean" in getattr(error, "hint", ""):
+        return
+    if meant := _meant(context.fabric, asked):
+        error.hint = f"did you mean {' or '.join(meant)}? List what there is"  # type: ignore[attr-defined]
+
+
+def _meant(fabric: Fabric, asked: str) -> list[str]:
+    """The nearest tasks, each with its title: those that share the number, never all, for there may be very many."""
+    from difflib import SequenceMatcher
+
+    is_number = any(one.isdigit() for one in asked)
+    numbers = re.findall(r"[0-9]+", asked.translate(_LETTERS_FOR_DIGITS)) if is_number else []
+    found = fabric.store.ids(numbers[-1].lstrip("0").zfill(3)) if numbers else ()
+    near = sorted(found, key=lambda one: (-SequenceMatcher(None, one, asked.upper()).ratio(), one))[:_MEANT_MOST]
+    titled = {row.id: row.title for row in fabric.list(search=asked, limit=_MEANT_MOST).tasks} if not near else {}
+    titles = titled or {task_id: task.title for task_id, task in fabric.relatives(near).items()}
+    return [f"{task_id} ({titles[task_id]})" for task_id in near or titled if task_id in titles]

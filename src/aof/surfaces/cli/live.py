@@ -18,7 +18,8 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from aof.support import lazy_imports
-from aof.surfaces.cli.screen import Screen, clean, cut, trusted
+from aof.support.printable import clean
+from aof.surfaces.cli.screen import Screen, cut, trusted
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -46,7 +47,7 @@ def follow(draw: Callable[[Screen], None], changed: Callable[[float], bool]) -> 
         raise SystemExit(128 + ended[0])
 
 
-class _Paper(io.StringIO):
+class _FrameBuffer(io.StringIO):
     """What a frame is drawn on: as wide and as colourful as the terminal."""
 
     def isatty(self) -> bool:
@@ -54,10 +55,10 @@ class _Paper(io.StringIO):
 
 
 def _frame(draw: Callable[[Screen], None]) -> str:
-    paper = _Paper()
-    screen = Screen(paper)
+    buffer = _FrameBuffer()
+    screen = Screen(buffer)
     draw(screen)
-    lines = paper.getvalue().removesuffix("\n").split("\n")[: screen.height]
+    lines = buffer.getvalue().removesuffix("\n").split("\n")[: screen.height]
     return _HOME + "\n".join(line + _REST_OF_LINE for line in lines) + _REST_OF_SCREEN
 
 
@@ -160,7 +161,7 @@ class ProgressLine:
         self._stream.flush()
 
 
-class Silent:
+class NoProgress:
     """The same without a terminal: it shows nothing."""
 
     def __call__(self, detail: str) -> None:
@@ -175,9 +176,9 @@ class Silent:
         pass
 
 
-def progress(what: str, *, as_json: bool) -> ProgressLine | Silent:
+def progress(what: str, *, as_json: bool) -> ProgressLine | NoProgress:
     """A line for this work, or none."""
-    return ProgressLine(what, sys.stderr) if sys.stderr.isatty() and not as_json else Silent()
+    return ProgressLine(what, sys.stderr) if sys.stderr.isatty() and not as_json else NoProgress()
 
 
 def _columns(stream: TextIO) -> int:

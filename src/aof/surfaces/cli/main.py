@@ -10,7 +10,7 @@ from collections.abc import Callable
 from aof import errors
 from aof.service import bootstrap
 from aof.support import printable
-from aof.surfaces.cli import hints, output, suggestions, values
+from aof.surfaces.cli import hints, output, values
 from aof.surfaces.cli import screen as cli_screen
 from aof.surfaces.cli.commands import operation
 from aof.surfaces.cli.grammar import SCHEMA_VERSION
@@ -28,7 +28,7 @@ EXIT_BY_KIND = {"not_found": 3, "conflict": 4, "refused": 1, "invalid": 2, "unav
 EXIT_BY_CODE = {"unreadable_task": 5, "unusable_org_chart": 5, "settings_unusable": 5}
 _AS_JSON = ("--json", "--jso", "--js")
 _INTERRUPTED = 130
-_SETTLES = ("merge", "doctor")  # these say more themselves
+_WARN_THEMSELVES = ("merge", "doctor")
 _NEVER_DELETED = "tasks are not deleted: aof cancel ID, then aof archive ID"
 _AGAIN = "repeat the command: what it had begun, the next one finishes or leaves undone"
 
@@ -40,12 +40,12 @@ def main(words: list[str] | None = None) -> int:
     _take_standard_streams()
     before = cli_screen.guard()
     try:
-        return _carried_out(words, as_json=as_json)
+        return _run_safely(words, as_json=as_json)
     finally:
         cli_screen.unguard(before)
 
 
-def _carried_out(words: list[str], *, as_json: bool) -> int:
+def _run_safely(words: list[str], *, as_json: bool) -> int:
     parsed: Parsed | None = None
     try:
         parsed = parse(words)
@@ -86,31 +86,28 @@ def _mute() -> None:
 
 
 def _run(parsed: Parsed) -> int:
-
     context = output.Context(parsed.options, _open)
-    if parsed.verb is None or parsed.options.get("help") or parsed.verb.leads:
+    if parsed.verb is None or parsed.options.get("help") or parsed.verb.is_group:
         return output.deliver(context, _help(parsed))
     if parsed.former and not parsed.options.get("json"):
         cli_screen.complain(f"aof {parsed.former} is now: aof {parsed.verb.name}")
     try:
-        return _delivered(context, parsed.verb, parsed.values)
+        return _answer_and_warn(context, parsed.verb, parsed.values)
     except Exception as error:
         if getattr(error, "code", "") == "task_not_found":
-            suggestions.suggest(context, error)
+            hints.suggest_task(context, error)
         raise
     finally:
         context.close()
 
 
-def _delivered(context: Context, verb: Verb, given: dict[str, Any]) -> int:
+def _answer_and_warn(context: Context, verb: Verb, given: dict[str, Any]) -> int:
     """Answer, and warn where the answer is one of several histories."""
     code = output.deliver(context, _answer(context, verb, given))
     for task_id in context.restored():
         cli_screen.complain(f"the file of {task_id} was missing and has been restored from the log", _NEVER_DELETED)
-    if (histories := context.histories()) > 1 and verb.name not in _SETTLES:
-        from aof.errors import one_of_several
-
-        cli_screen.complain(one_of_several(histories), "bring them together with 'aof merge'")
+    if (histories := context.histories()) > 1 and verb.name not in _WARN_THEMSELVES:
+        cli_screen.complain(errors.one_of_several(histories), "bring them together with 'aof merge'")
     return code
 
 
@@ -149,7 +146,7 @@ def _open(name: str) -> Any:
 
 def _refused(error: Exception, parsed: Parsed | None, *, as_json: bool) -> int:
     """Say what went wrong; returns the exit code."""
-    if isinstance(error, output.Unsaid):
+    if isinstance(error, output.AnswerNotWritten):
         _mute()
         cli_screen.complain(f"it is done, but the answer could not be written: {error}")
         return 1

@@ -22,22 +22,22 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.api.fabric import Fabric
-    from aof.surfaces.cli.live import ProgressLine, Silent
+    from aof.surfaces.cli.live import NoProgress, ProgressLine
 
 _DELETE = b"\x7f"
 
 
-class Unsaid(Exception):
+class AnswerNotWritten(Exception):
     """What was asked for is done, but standard output does not take the answer."""
 
 
 class Answer:
     """Data, the same said to a person, and the exit code.
 
-    `error` is there where part of what was asked went wrong; `said` where all was said already.
+    `error` is there where part of what was asked went wrong; `printed` where all was printed already.
     """
 
-    __slots__ = ("code", "data", "error", "said", "text")
+    __slots__ = ("code", "data", "error", "printed", "text")
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class Answer:
         code: int = 0,
         error: dict[str, str] | None = None,
         *,
-        said: bool = False,
+        printed: bool = False,
     ) -> None:
         self.data = data
         self.error = error
         self.text = text
         self.code = code
-        self.said = said
+        self.printed = printed
 
 
 class Context:
@@ -78,7 +78,7 @@ class Context:
         files = self.fabric.store.working_copy if "fabric" in self.__dict__ else None
         return () if files is None else files.restored()
 
-    def progress(self, what: str) -> ProgressLine | Silent:
+    def progress(self, what: str) -> ProgressLine | NoProgress:
         """A line that says how far this is, for a person who waits; call it with each step."""
         from aof.surfaces.cli.live import progress
 
@@ -101,19 +101,19 @@ class Context:
 
 def deliver(context: Context, answer: Answer) -> int:
     """Print the answer and tell the exit code."""
-    if answer.said:
+    if answer.printed:
         return answer.code
     try:
         if context.options.get("json"):
-            said = {"schema_version": SCHEMA_VERSION, "data": answer.data}
-            sys.stdout.buffer.write(encoded(said | ({"error": answer.error} if answer.error else {})) + b"\n")
+            whole = {"schema_version": SCHEMA_VERSION, "data": answer.data}
+            sys.stdout.buffer.write(encoded(whole | ({"error": answer.error} if answer.error else {})) + b"\n")
         else:
             answer.text(Screen(compact=context.options.get("compact", False)))
         sys.stdout.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise Unsaid(error.strerror) from error
+        raise AnswerNotWritten(error.strerror) from error
     return answer.code
 
 

@@ -179,7 +179,7 @@ def _place(verb: Verb, places: list[str], values: dict[str, Any]) -> None:
     if many is not None and (listed := places[len(verb.arguments) - 1 :]):
         values[many.target] = listed
         places = places[: len(verb.arguments) - 1]
-    if places and verb.leads:
+    if places and verb.is_group:
         nearest = _nearest(places[0], [one.name.rpartition(" ")[2] for one in below(verb)])
         hint = f"did you mean 'aof {verb.name} {nearest}'?" if nearest else _see(verb)
         raise UsageError(f"there is no verb '{verb.name} {places[0]}'", hint)

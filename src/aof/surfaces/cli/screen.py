@@ -236,8 +236,6 @@ def ago(then: int, now: int) -> str:
     return "just now" if then <= now else "now"
 
 
-__all__ = ["clean", "cut", "pad", "width", "wrap"]
-
 _CUT = "…"
 _WIDE, _JOINER, _AS_PICTURE = "WF", "\u200d", "\ufe0f"
 _NO_WIDTH = ("Mn", "Me", "Cf")

@@ -101,9 +101,9 @@ def test_recomputing_a_merge_lane_gives_its_bytes(apart: tuple[Site, Site]) -> N
     assert layout is not None
     found = read_lanes(layout)
     heads = [head["hash"] for head in site.header(name)["merge"]["heads"]]
-    again = sealed_lane(merge(found.lanes, heads), found.places, site.store.paths)
-    assert f"{again.segment}.jsonl" == name
-    assert again.data == site.files()[name]
+    segment, data = sealed_lane(merge(found.lanes, heads), found.places, site.store.paths)
+    assert f"{segment}.jsonl" == name
+    assert data == site.files()[name]
 
 
 def test_a_dry_run_writes_nothing(apart: tuple[Site, Site]) -> None:

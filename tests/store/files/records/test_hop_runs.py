@@ -10,9 +10,9 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.kernel.model import Policy
+from aof.store.files.definitions import WorkflowFiles
 from aof.store.files.disk import Disk
 from aof.store.files.store import FilesystemStore
-from aof.store.files.templates import WorkflowFiles
 from aof.store.memory import FixedWorkflows
 from aof.testing import FakeClock
 from aof.workflows.model import workflow_of

@@ -12,7 +12,7 @@ import pytest
 import aof
 from aof.api.fabric import Fabric
 from aof.errors import AofError
-from aof.store.files import changes as files_changes
+from aof.store.files import git_files
 from tests.support.terminal import aof as command
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
@@ -293,15 +293,15 @@ def test_unmerged_paths_are_read_from_gits_index_without_git(
         git(place, "update-index", "--index-version", version)
     assert (next((place / ".aof/events").glob("*.jsonl"))).is_file()
     assert unmerged_by_git(place)
-    assert set(files_changes.unmerged(str(place / ".aof"))) == unmerged_by_git(place)
-    assert files_changes.unmerged(str(place / ".aof/events")) == []
+    assert set(git_files.unmerged(str(place / ".aof"))) == unmerged_by_git(place)
+    assert git_files.unmerged(str(place / ".aof/events")) == []
 
 
 def test_a_settled_merge_leaves_no_unmerged_path(diverged: Path) -> None:
     git(diverged, "merge", "-q", "other", fails=True)
-    assert files_changes.unmerged(str(diverged / ".aof"))
+    assert git_files.unmerged(str(diverged / ".aof"))
     git(diverged, "merge", "--abort")
-    assert files_changes.unmerged(str(diverged / ".aof")) == []
+    assert git_files.unmerged(str(diverged / ".aof")) == []
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_a_settled_merge_leaves_no_unmerged_path(diverged: Path) -> None:
 )
 def test_an_index_that_makes_no_sense_stops_nobody(repo: Path, damage: bytes) -> None:
     (repo / ".git/index").write_bytes(damage)
-    assert files_changes.unmerged(str(repo / ".aof")) == []
+    assert git_files.unmerged(str(repo / ".aof")) == []
 
 
 def test_an_older_data_directory_is_told_to_keep_line_endings_with_the_next_change(repo: Path) -> None:

@@ -1,6 +1,6 @@
-"""How the index's tables are filled.
+"""Fills the index's tables from the files, which are fast to read, and from the log, and lets them follow the log.
 
-From the files, which are fast to read, and from the log; and the table of what needs a person.
+Keeps also the table of what needs a person.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from typing import Any
 from aof.errors import AofError, LogDamaged
 from aof.kernel.evolve import evolve
 from aof.kernel.model import Event, is_remark, is_task_id
-from aof.store.files import locks
-from aof.store.files import markdown as files_markdown
+from aof.store import chronicle
+from aof.store.files import locks, markdown
 from aof.store.files.disk import digest, read
-from aof.store.files.index import queries, schema
-from aof.store.files.index.schema import is_audited, is_searched
+from aof.store.files.index import queries, schema, tables
 from aof.store.files.locks import stripe
 from aof.store.files.paths import Paths, Position, day_of, folder_of
 from aof.store.files.store import FilesystemStore
@@ -37,11 +36,11 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 200  # files: one kind of work for many of them keeps the processor's caches warm
 Recorded = tuple[Task, bytes | None]  # a task without its body, and its record as JSON where that is at hand
-Noted = dict[str, list[tuple[str, str]]]  # by folder, the tasks and how the digests of their files begin
+NotedFiles = dict[str, list[tuple[str, str]]]  # by folder, the tasks and how the digests of their files begin
 _BATCH = 5_000
 
 
-def intact_tasks(paths: Paths, noted: Noted) -> Iterator[Sequence[Recorded]]:
+def intact_tasks(paths: Paths, noted: NotedFiles) -> Iterator[Sequence[Recorded]]:
     """The tasks, folder by folder in the order of their IDs."""
     for folder, path in paths.folders:
         tasks = noted[folder]
@@ -69,22 +68,22 @@ def _unchanged(directory: int, tasks: list[tuple[str, str]]) -> Iterator[bytes]:
 
 def _parsed(files: Sequence[bytes], *, archived: bool) -> Sequence[Recorded]:
     """What the files hold: of many at once if they are all canonical, or of one after the other."""
-    if not archived and (together := files_markdown.parse_heads(files)) is not None:
+    if not archived and (together := markdown.parse_heads(files)) is not None:
         return together
     found: list[Recorded] = []
     for data in files:
         with suppress(AofError):
-            own = None if archived else files_markdown.parse_own(data)
-            found.append(own or (files_markdown.parse(data, archived=archived), None))
+            own = None if archived else markdown.parse_own(data)
+            found.append(own or (markdown.parse(data, archived=archived), None))
     return found
 
 
-class _Changes:
+class _ChangedTasks:
     """Tasks as the tables have them and as they should be."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
-        self._noting = is_searched(database)
+        self._has_texts = schema.has_table(database, "texts")
         self._before: dict[str, Task | None] = {}
         self._after: dict[str, Task | None] = {}
 
@@ -105,7 +104,7 @@ class _Changes:
             raise LogDamaged(f"event {event.seq} cannot be applied: {error}", "run 'aof doctor'") from error
 
     def write(self) -> None:
-        """Put the changed rows in the place of the old ones, and tell whom that holds or sets free."""
+        """Put the changed rows in the place of the old ones, and note which other tasks that holds or sets free."""
         old = [task for task in self._before.values() if task is not None]
         new = [task for task in self._after.values() if task is not None]
         self._database.executemany(
@@ -120,10 +119,8 @@ class _Changes:
         for task in new:
             waiting = self._database.execute("SELECT task FROM edges WHERE blocker = ?", (task.id,))
             touched.update(name for (name,) in waiting)
-        _hold(self._database, touched)
-        if self._noting:
-            from aof.store.files.index import tables
-
+        _update_held(self._database, touched)
+        if self._has_texts:
             tables.note_text(self._database, [task.id for task in new])
         self._before.clear()
         self._after.clear()
@@ -131,22 +128,18 @@ class _Changes:
 
 def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Position) -> None:
     """Apply the events behind a position."""
-    changes = _Changes(database)
+    changes = _ChangedTasks(database)
     here = start
     written: dict[str, Event] = {}
-    audited, chronicled = is_audited(database), is_chronicled(database)
+    audited, chronicled = schema.has_table(database, "audit"), schema.has_table(database, "lives")
     with database:
         for here, lines in store.reader.proven(start):
             if audited:
-                from aof.store.files.index import tables
-
                 events = [event for _, event in lines]
                 tables.add_audit(database, day_of(here.segment), events)
                 tables.add_health(database, events)
             if chronicled:
-                from aof.store import base
-
-                base.add_to_chronicle(database, (event for _, event in lines))
+                chronicle.add(database, (event for _, event in lines))
             for _, event in lines:
                 changes.apply(event)
                 if event.files:
@@ -154,28 +147,19 @@ def catch_up(store: FilesystemStore, database: sqlite3.Connection, start: Positi
             if len(changes) >= _BATCH:
                 changes.write()
         changes.write()
-        _remember(store, database, here)
+        _save_position(store, database, here)
     for event in written.values():
-        _follow(store, event, here)
+        _note_head(store, event, here)
 
 
-def is_chronicled(database: sqlite3.Connection) -> bool:
-    """Whether what the log tells over time is in it, as it is where somebody has asked before."""
-    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'lives'").fetchone() is not None
-
-
-def chronicle(store: FilesystemStore, database: sqlite3.Connection, until: int) -> None:
-    """Put in what every event up to one tells over time, unless that is there."""
-    if is_chronicled(database):
-        return
-    from aof.store import base
-
+def add_chronicle(store: FilesystemStore, database: sqlite3.Connection, until: int) -> None:
+    """Put in what every event up to one tells over time."""
     with database:
-        database.executescript(base.CHRONICLE_TABLES)
-        base.add_to_chronicle(database, takewhile(lambda event: event.seq <= until, store.reader.events(0)))
+        database.executescript(chronicle.TABLES)
+        chronicle.add(database, takewhile(lambda event: event.seq <= until, store.reader.events(0)))
 
 
-def _follow(store: FilesystemStore, event: Event, behind: Position) -> None:
+def _note_head(store: FilesystemStore, event: Event, behind: Position) -> None:
     """A version that came with its file from elsewhere, as `git pull` brings them, gets its head."""
     if not is_task_id(event.task_id):
         return
@@ -225,12 +209,12 @@ def build_tables(store: FilesystemStore, database: sqlite3.Connection) -> None:
         folded = fold(store.reader.of_tasks(odd), until=here.seq) if odd else {}
         _insert(database, [(one.task, None) for one in folded.values() if one.task is not None], filling)
         _finish(database, filling)
-        changes = _Changes(database)
+        changes = _ChangedTasks(database)
         for event in fresh:
             if event.task_id not in odd:
                 changes.apply(event)
         changes.write()
-        _remember(store, database, here)
+        _save_position(store, database, here)
 
 
 def fill_tables(database: sqlite3.Connection, tasks: Iterable[Task]) -> None:
@@ -252,7 +236,7 @@ class _Filling:
 def _finish(database: sqlite3.Connection, filling: _Filling) -> None:
     database.executemany(schema.TALLY, [(*alike, count) for alike, count in filling.tallies.items()])
     database.executescript(schema.INDEXES)
-    _hold(database, filling.waiting)
+    _update_held(database, filling.waiting)
 
 
 def _insert(database: sqlite3.Connection, tasks: Sequence[Recorded], filling: _Filling | None = None) -> None:
@@ -272,13 +256,13 @@ def _insert(database: sqlite3.Connection, tasks: Sequence[Recorded], filling: _F
         filling.waiting.update(task.id for task, _ in tasks if task.waits_for_children)
 
 
-def _hold(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:
+def _update_held(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:
     """Work out again whether other tasks hold these."""
     named = [task_id for task_id in task_ids if is_task_id(task_id)]
     database.executemany(queries.HOLD, [(task_id, task_id, *schema.places(task_id)) for task_id in named])
 
 
-def _remember(store: FilesystemStore, database: sqlite3.Connection, here: Position) -> None:
+def _save_position(store: FilesystemStore, database: sqlite3.Connection, here: Position) -> None:
     day, end = store.reader.end()
     if not here.segment or (day > here.segment and not end):
         here = Position(day, 0, here.seq, here.digest)

@@ -13,9 +13,9 @@ from contextlib import closing, contextmanager, suppress
 
 from aof.errors import DiskFull, LogDamaged, StorageFailed
 from aof.kernel.model import NUMBER_DIGITS, is_task_id, matching_ids, split_task_id
-from aof.store import port
+from aof.store import chronicle, port
 from aof.store.files.disk import NO_SPACE, Seen, failed, seen
-from aof.store.files.index import builder, queries, schema
+from aof.store.files.index import builder, queries, schema, tables
 from aof.store.files.locks import HeldLock
 from aof.store.lists import Query
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from aof.supervision.rules import AttentionPage, AttentionQuery
     from aof.tasks.model import Task
 
-if TYPE_CHECKING:
     _Answer = TypeVar("_Answer")
 
 
@@ -64,7 +63,7 @@ class Index:
         def each(database: sqlite3.Connection) -> tuple[Page, ...]:
             return tuple(_page(database, *one) for one in prepared)
 
-        return self._cache.ask(each, searched=any(query.search is not None for query in asked))
+        return self._cache.ask(each, *(["texts"] if any(query.search is not None for query in asked) else []))
 
     def shown(self, query: Query) -> tuple[dict[str, int], list[queries.Shown], Place | None]:
         """The same for a list: counts, what a row needs of each task, and where the page ends if others follow."""
@@ -76,7 +75,7 @@ class Index:
             end = (page[-1].key, page[-1].id) if page and len(found) > len(page) else None
             return dict(database.execute(counts, values).fetchall()), page, end
 
-        return self._cache.ask(both, searched=query.search is not None)
+        return self._cache.ask(both, *(["texts"] if query.search is not None else []))
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form stands for, archived ones included."""
@@ -180,45 +179,31 @@ class Index:
 
     def attention(self, query: AttentionQuery) -> AttentionPage:
         """What needs a person, most urgent first."""
-        from aof.store.files.index import builder
-
         return self._cache.ask(lambda database: builder.find_attention(database, query))
 
     def last_seen(self) -> dict[str, str]:
         """When each name was last seen in the log."""
-        from aof.store import base
-
-        return self._cache.ask(base.last_seen, chronicled=True)
+        return self._cache.ask(chronicle.last_seen, "lives")
 
     def run_spans(self, query: SpanQuery) -> SpanPage:
         """A page of runs, the last one first."""
-        from aof.store import base
-
-        return self._cache.ask(lambda database: base.run_spans(database, query), chronicled=True)
+        return self._cache.ask(lambda database: chronicle.run_spans(database, query), "lives")
 
     def flow_facts(self, since: str) -> FlowFacts:
         """What moved, was finished and was run."""
-        from aof.store import base
-
-        return self._cache.ask(lambda database: base.flow_facts(database, since), chronicled=True)
+        return self._cache.ask(lambda database: chronicle.flow_facts(database, since), "lives")
 
     def audited(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
         """The audit records that match, in the order of the log."""
-        from aof.store.files.index import tables
-
-        return tuple(self._cache.ask(lambda database: tables.find_audit(database, query), audited=True))
+        return tuple(self._cache.ask(lambda database: tables.find_audit(database, query), "audit"))
 
     def audit_lines(self, after: int) -> list[tuple[int, str, str]]:
         """The audit records behind an event: number, day and line."""
-        from aof.store.files.index import tables
-
-        return self._cache.ask(lambda database: tables.audit_lines(database, after), audited=True)
+        return self._cache.ask(lambda database: tables.audit_lines(database, after), "audit")
 
     def health(self) -> dict[str, AgentHealth]:
         """What the log says last of each agent's health."""
-        from aof.store.files.index import tables
-
-        return self._cache.ask(tables.all_health, audited=True)
+        return self._cache.ask(tables.all_health, "audit")
 
     def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
         """These tasks, without their bodies; what does not exist is left out."""
@@ -270,10 +255,10 @@ def _times(agent: str, hops: str | None, handed: str | None, own: int) -> int:
 INDEX_LOCK = "index"
 _NOTE_BYTES = 80
 _BROKEN = (sqlite3.Error, ValueError, LogDamaged)  # ValueError: a record that cannot be decoded
-_inherited: list[_Open] = []
+_inherited: list[_Connection] = []
 
 
-class _Open:
+class _Connection:
     """A connection, the process that opened it, and the file behind it."""
 
     def __init__(self, path: str, inode: int) -> None:
@@ -290,70 +275,52 @@ class _Open:
                 self.database.close()
 
 
-class Asked:
-    """What a question needs beside the tasks: audit records and health, texts to search, or what the log tells."""
-
-    __slots__ = ("audited", "chronicled", "searched")
-
-    def __init__(self, *, audited: bool = False, searched: bool = False, chronicled: bool = False) -> None:
-        self.audited = audited
-        self.chronicled = chronicled
-        self.searched = searched
-
-
 class Cache:
     """The cache of one data directory, as one process sees it. Safe for several threads."""
 
     def __init__(self, store: FilesystemStore) -> None:
         self._store = store
         self._path = store.paths.index
-        self._idle: list[_Open] = []
+        self._idle: list[_Connection] = []
 
-    def ask(
-        self,
-        question: Callable[[sqlite3.Connection], _Answer],
-        *,
-        audited: bool = False,
-        searched: bool = False,
-        chronicled: bool = False,
-    ) -> _Answer:
-        """Put a question to a cache that has seen every event of the log; with audit, health, texts where asked for."""
-        asked = Asked(audited=audited, searched=searched, chronicled=chronicled)
+    def ask(self, question: Callable[[sqlite3.Connection], _Answer], *needs: str) -> _Answer:
+        """Put a question to a cache that has seen every event of the log, and has the tables that it needs.
+
+        Some are made when somebody asks: `audit`, with agents' health; `texts`, to search in; `lives`, the chronicle.
+        """
         try:
-            return self._ask(question, asked)
+            return self._ask(question, needs)
         except LogDamaged:
             if not self._store.merger.untangle():
                 raise
         except OSError as error:
             raise failed(error, "read the index") from error
-        return self._ask(question, asked)
+        return self._ask(question, needs)
 
-    def _ask(self, question: Callable[[sqlite3.Connection], _Answer], asked: Asked) -> _Answer:
+    def _ask(self, question: Callable[[sqlite3.Connection], _Answer], needs: tuple[str, ...]) -> _Answer:
         with self._locked(exclusive=False) as held, suppress(*_BROKEN), self._connection(held) as database:
-            if database is not None and self._is_current(database) and _has(database, asked):
+            if database is not None and self._is_current(database, needs):
                 return question(database)
-        if asked.searched:
-            from aof.store.files.index import tables
-
+        if "texts" in needs:
             tables.require_full_text()
         self._store.refuse_unsound()  # what is new to the cache may never have been durable
         with self._locked(exclusive=True) as held:
             with suppress(*_BROKEN), self._connection(held) as database:
-                if database is not None and self._catch_up(held, database, asked):
+                if database is not None and self._catch_up(held, database, needs):
                     return question(database)
             try:
-                with self._built(held, asked) as database:
+                with self._built(held, needs) as database:
                     return question(database)
             except (OSError, DiskFull) as error:
                 if not isinstance(error, DiskFull) and error.errno not in NO_SPACE:
                     raise
             with closing(schema.connect(":memory:")) as database:
-                self._fill(database, asked)
+                self._fill(database, needs)
                 return question(database)
 
     def rebuild(self) -> None:
         """Throw the cache away and build it from the files and the log."""
-        with self._locked(exclusive=True) as held, self._built(held, Asked()):
+        with self._locked(exclusive=True) as held, self._built(held, ()):
             pass
 
     def close(self) -> None:
@@ -385,19 +352,21 @@ class Cache:
             raise
         self._idle.append(mine)
 
-    def _open(self, inode: int) -> _Open:
+    def _open(self, inode: int) -> _Connection:
         while self._idle:
             with suppress(IndexError):
                 known = self._idle.pop()
                 if known.inode == inode and known.pid == os.getpid():
                     return known
                 known.close()
-        return _Open(self._path, inode)
+        return _Connection(self._path, inode)
 
-    def _is_current(self, database: sqlite3.Connection) -> bool:
-        return self._store.reader.end() == schema.applied_end(database)
+    def _is_current(self, database: sqlite3.Connection, needs: tuple[str, ...]) -> bool:
+        return self._store.reader.end() == schema.applied_end(database) and all(
+            tables.is_text_fresh(database) if need == "texts" else schema.has_table(database, need) for need in needs
+        )
 
-    def _catch_up(self, held: HeldLock, database: sqlite3.Connection, asked: Asked) -> bool:
+    def _catch_up(self, held: HeldLock, database: sqlite3.Connection, needs: tuple[str, ...]) -> bool:
         """Apply what the log has and the cache has not; False when they do not belong together."""
         position = schema.applied_position(database)
         if position is None:
@@ -407,36 +376,28 @@ class Cache:
             return False
         self._dirty(held)
         builder.catch_up(self._store, database, position)
-        self._add(database, asked)
+        self._add(database, needs)
         self._clean(held)
         return True
 
-    def _fill(self, database: sqlite3.Connection, asked: Asked) -> None:
+    def _fill(self, database: sqlite3.Connection, needs: tuple[str, ...]) -> None:
         builder.build_tables(self._store, database)
-        self._add(database, asked)
+        self._add(database, needs)
 
-    def _add(self, database: sqlite3.Connection, asked: Asked) -> None:
-        """What takes a look at the whole log or at every file is put in where somebody asks.
-
-        That is: audit records, the agents' health, the texts of the tasks, and the chronicle of runs and moves.
-        """
-        if asked.searched:
-            from aof.store.files.index import tables
-
+    def _add(self, database: sqlite3.Connection, needs: tuple[str, ...]) -> None:
+        """Make the tables that take a look at the whole log or at every file."""
+        if "texts" in needs:
             tables.refresh_text(self._store, database)
-        if not (asked.audited or asked.chronicled):
-            return
-        here = schema.applied_position(database)
-        if here is not None and asked.audited and not schema.is_audited(database):
-            from aof.store.files.index import tables
-
+        missing = [need for need in needs if need != "texts" and not schema.has_table(database, need)]
+        here = schema.applied_position(database) if missing else None
+        if here is not None and "audit" in missing:
             tables.fill_audit(database, self._store.reader, here.seq)
             tables.fill_health(database, self._store.reader, here.seq)
-        if here is not None and asked.chronicled:
-            builder.chronicle(self._store, database, here.seq)
+        if here is not None and "lives" in missing:
+            builder.add_chronicle(self._store, database, here.seq)
 
     @contextmanager
-    def _built(self, held: HeldLock, asked: Asked) -> Iterator[sqlite3.Connection]:
+    def _built(self, held: HeldLock, needs: tuple[str, ...]) -> Iterator[sqlite3.Connection]:
         """A connection to a new file, which answers even if somebody deletes that file at once."""
         disk, temporary = self._store.disk, self._store.paths.temporary_file("index.sqlite")
         self._dirty(held)
@@ -447,7 +408,7 @@ class Cache:
         disk.write_new(temporary, b"")  # SQLite would give it a mode of its own
         try:
             with closing(schema.connect(temporary)) as database:
-                self._fill(database, asked)
+                self._fill(database, needs)
                 disk.rename(temporary, self._path)
                 self._clean(held)
                 yield database
@@ -477,17 +438,6 @@ class Cache:
         file = seen(self._path)
         if file is not None:
             self._store.disk.overwrite(held.fd, _note(file), 0)
-
-
-def _has(database: sqlite3.Connection, asked: Asked) -> bool:
-    if asked.searched:
-        from aof.store.files.index import tables
-
-        if not tables.is_text_fresh(database):
-            return False
-    if asked.chronicled and not builder.is_chronicled(database):
-        return False
-    return not asked.audited or schema.is_audited(database)
 
 
 def _has_ended(pid: int) -> bool:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from aof.kernel.model import FINISHED, STATUSES, priority_rank
-from aof.store.files.index import schema
+from aof.store.files.index import schema, tables
 from aof.store.lists import NEVER, OPEN, Query, Row
+from aof.support import words
 from aof.tasks.fields import LISTED
 
 TYPE_CHECKING = False
@@ -51,7 +52,7 @@ RECORD = f"SELECT record FROM tasks WHERE place IN ({_ANY_PLACE})"
 PARENT = f"SELECT parent FROM tasks WHERE place IN ({_ANY_PLACE})"
 _DAY = schema.DAY
 _CREATED, _UPDATED = "substr(turn, 2)", "json_extract(record, '$.updatedAt')"
-# What a page is ordered by, then by ID, as in `stores.base.selection`.
+# What a page is ordered by, then by ID, as in `store/selection.py`.
 _KEYS = {
     "id": "0",
     "schedule": "turn",
@@ -285,28 +286,22 @@ def _others(query: Query, values: dict[str, Any]) -> Iterator[str]:
 
 def _named(text: str, values: dict[str, Any]) -> str:
     """The condition for a text in the title or in the ID."""
-    values["words"] = words = text.casefold()
-    in_id = f" OR instr(lower({schema.name()}), :words) > 0" if _IN_ID.issuperset(words) else ""
+    values["words"] = said = text.casefold()
+    in_id = f" OR instr(lower({schema.name()}), :words) > 0" if _IN_ID.issuperset(said) else ""
     return f"instr(words, :words) > 0{in_id}"
 
 
 def _found(text: str, values: dict[str, Any]) -> str:
-    from aof.store.files.index import tables
-    from aof.support.words import wanted
-
-    if sought := wanted(text):
+    if sought := words.wanted(text):
         values["match"] = tables.match_text(sought)
         return f"({_named(text, values)} OR {_NUMBER} IN (SELECT rowid FROM texts WHERE texts MATCH :match))"
     return f"({_named(text, values)})"
 
 
 def _relevance(text: str, values: dict[str, Any]) -> str:
-    """The expression for the part that holds all that is sought, as in `stores.base.selection`."""
-    from aof.store.files.index import tables
-    from aof.support.words import wanted
-
+    """The expression for the part that holds all that is sought, as in `store/selection.py`."""
     cases = [f"WHEN {_named(text, values)} THEN {len(tables.TEXT_COLUMNS)}"]
-    for place, column in enumerate(tables.TEXT_COLUMNS if (sought := wanted(text)) else ()):
+    for place, column in enumerate(tables.TEXT_COLUMNS if (sought := words.wanted(text)) else ()):
         values[f"in_{column}"] = tables.match_text(sought, column)
         found = f"SELECT rowid FROM texts WHERE texts MATCH :in_{column}"
         cases.append(f"WHEN {_NUMBER} IN ({found}) THEN {len(tables.TEXT_COLUMNS) - place}")

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable
 
 from aof.kernel.model import FINISHED, PRIORITIES, STATUSES, end_of, split_task_id
-from aof.store.files import markdown as files_markdown
+from aof.store.files import markdown
 from aof.store.files.paths import Position
 from aof.support.confined_folder import LinkInTheWay, is_link
-from aof.workflows import model as workflows_model
+from aof.workflows import model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,9 +167,9 @@ def row(task: Task, record: bytes | None = None) -> tuple[Any, ...]:
         1 if task.waits_for_children else 0,
         held,
         1 if task.visibility in ("internal", "hidden") else 0,
-        (record or files_markdown.encode_task(task)).decode(),
+        (record or markdown.encode_task(task)).decode(),
         hops,
-        BETWEEN.join(("", *workflows_model.takers(task), "")) if task.handoffs else 0,
+        BETWEEN.join(("", *model.takers(task), "")) if task.handoffs else 0,
         end_of(task.due) if task.due is not None else 0,
     )
 
@@ -181,7 +181,7 @@ def _of_hops(task: Task) -> tuple[str | None, str | int, bool]:
     takable = any(hop["status"] == "ready" for hop in states)
     beside = "+" if takable and task.cancel is None else ""
     running = BETWEEN.join((beside, *holders, "")) if holders and task.status == "in-progress" else 0
-    waits = "=" if workflows_model.waits_at_hop(task) else 0
+    waits = "=" if model.waits_at_hop(task) else 0
     return holders[0] if holders else None, running or waits, takable
 
 
@@ -198,7 +198,7 @@ def tally(made: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
 
 def record(text: str) -> Task:
     """The task of a row, without its body."""
-    return files_markdown.decode_record(text)
+    return markdown.decode_record(text)
 
 
 def connect(path: str) -> sqlite3.Connection:
@@ -214,14 +214,9 @@ def connect(path: str) -> sqlite3.Connection:
     return database
 
 
-def is_searched(database: sqlite3.Connection) -> bool:
-    """Whether the texts of the tasks are in it, as they are where somebody has searched before."""
-    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'texts'").fetchone() is not None
-
-
-def is_audited(database: sqlite3.Connection) -> bool:
-    """Whether the audit records are in it, as they are where somebody has asked for them before."""
-    return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchone() is not None
+def has_table(database: sqlite3.Connection, table: str) -> bool:
+    """Whether a table is there that is only made when somebody asks for it: `audit`, `texts`, or `lives`."""
+    return database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone() is not None
 
 
 def applied_end(database: sqlite3.Connection) -> tuple[str, int] | None:

@@ -16,10 +16,9 @@ from aof.handoffs.audit import AUDIT, AuditRecord, audit_record, line_of
 from aof.kernel.model import Event
 from aof.org.health import AgentHealth, health_of
 from aof.store.directory import AuditQuery
-from aof.store.files import markdown as files_markdown
+from aof.store.files import markdown
 from aof.store.files.disk import read
 from aof.store.files.index import schema
-from aof.store.files.index.schema import is_searched
 from aof.store.files.log.reader import Reader
 from aof.store.fold import fold
 from aof.support.typed import prepare_type
@@ -34,10 +33,10 @@ if TYPE_CHECKING:
     from aof.tasks.model import Task
 
 
-_AUDIT_TABLE_MARK = f'"{AUDIT}":{{'.encode()
+_AUDIT_MARK = f'"{AUDIT}":{{'.encode()
 _decoder = msgspec.json.Decoder(prepare_type(AuditRecord))
 _KEYS = (("handoff", "handoff_id"), ("task", "task_id"), ("sender", "from_agent"), ("receiver", "to_agent"))
-_AUDIT_TABLE_TABLE = """
+_AUDIT_TABLE = """
 CREATE TABLE audit (
   seq INTEGER PRIMARY KEY, day TEXT, handoff TEXT, task TEXT, sender TEXT, receiver TEXT, line TEXT
 );
@@ -49,8 +48,8 @@ _INSERT = "INSERT OR REPLACE INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)"
 def fill_audit(database: sqlite3.Connection, reader: Reader, until: int) -> None:
     """Put in every record up to an event."""
     with database:
-        database.executescript(_AUDIT_TABLE_TABLE)
-        database.executemany(_INSERT, _rows(reader.holding(_AUDIT_TABLE_MARK, until)))
+        database.executescript(_AUDIT_TABLE)
+        database.executemany(_INSERT, _rows(reader.holding(_AUDIT_MARK, until)))
         database.executescript(_INDEXES)
 
 
@@ -110,7 +109,9 @@ def require_full_text() -> None:
 
 def is_text_fresh(database: sqlite3.Connection) -> bool:
     """Whether the table has the text of every task as it is."""
-    return is_searched(database) and database.execute("SELECT 1 FROM stale_texts LIMIT 1").fetchone() is None
+    return (
+        schema.has_table(database, "texts") and database.execute("SELECT 1 FROM stale_texts LIMIT 1").fetchone() is None
+    )
 
 
 def note_text(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:
@@ -121,7 +122,7 @@ def note_text(database: sqlite3.Connection, task_ids: Iterable[str]) -> None:
 def refresh_text(store: FilesystemStore, database: sqlite3.Connection) -> None:
     """Read what is stale; where there is no table yet, everything."""
     with database:
-        if not is_searched(database):
+        if not schema.has_table(database, "texts"):
             for statement in _TABLES.strip().splitlines():
                 database.execute(statement)
             named = database.execute(f"SELECT {schema.name()} FROM tasks")
@@ -179,19 +180,19 @@ def _from_file(store: FilesystemStore, task_id: str) -> Task | None:
     with suppress(OSError, AofError):
         data = read(store.paths.task(head.folder, task_id))
         if data is not None and head.matches(data):
-            return files_markdown.parse(data)
+            return markdown.parse(data)
     return None
 
 
-_HEALTH_TABLE_MARK = b',"type":"agent.'
-_HEALTH_TABLE_TABLE = "CREATE TABLE health (agent TEXT PRIMARY KEY, available INTEGER, since TEXT, reason TEXT);"
+_HEALTH_MARK = b',"type":"agent.'
+_HEALTH_TABLE = "CREATE TABLE health (agent TEXT PRIMARY KEY, available INTEGER, since TEXT, reason TEXT);"
 
 
 def fill_health(database: sqlite3.Connection, reader: Reader, until: int) -> None:
     """Put in what every event up to one says."""
     with database:
-        database.executescript(_HEALTH_TABLE_TABLE)
-        add_health(database, (event for _, event in reader.holding(_HEALTH_TABLE_MARK, until)))
+        database.executescript(_HEALTH_TABLE)
+        add_health(database, (event for _, event in reader.holding(_HEALTH_MARK, until)))
 
 
 def add_health(database: sqlite3.Connection, events: Iterable[Event]) -> None:

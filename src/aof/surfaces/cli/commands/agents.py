@@ -9,7 +9,7 @@ from threading import Timer
 from typing import Any, Protocol
 
 from aof.errors import NoDataDirectory
-from aof.kernel import limits as kernel_limits
+from aof.kernel import limits
 from aof.kernel.identity import refuse_in_run
 from aof.runs import brief
 from aof.support.printable import clean
@@ -169,7 +169,7 @@ def _give_up() -> None:
 
 
 def _primed(context: Context, values: dict[str, Any]) -> Answer:
-    if problem := kernel_limits.name("agent", values.get("agent", context.fabric.actor)):
+    if problem := limits.name("agent", values.get("agent", context.fabric.actor)):
         raise problem
     text = brief.prime(context.fabric, values.get("agent", context.fabric.actor))
     return Answer({"text": text}, lambda screen: screen.block(text.rstrip()))

@@ -40,7 +40,8 @@ def charter(context: Context, values: dict[str, Any]) -> Answer:
     if action == "init" and not given and not context.options.get("json") and sys.stdin.isatty():
         given = _asked(_question)
     if since is not None:
-        given["changed"] = [*given.get("changed", ()), *_changed(context, since)]
+        folder = context.bootstrap("find_data_dir")(context.options.get("data_dir"))
+        given["changed"] = [*given.get("changed", ()), *changed_files(folder, since)]
     for name in ("done", "undone"):
         if name in given:
             given[name] = [_number(word) for word in given[name]]
@@ -54,12 +55,6 @@ def _number(word: str) -> int:
     if not (word.isascii() and word.isdigit() and len(word) <= _DIGITS):
         raise UsageError("an item of the checklist goes by its number", "aof charter amend --done 1 --reason 'agreed'")
     return int(word)
-
-
-def _changed(context: Context, since: str) -> list[str]:
-    # merged
-
-    return changed_files(context.bootstrap("find_data_dir")(context.options.get("data_dir")), since)
 
 
 def _question(text: str, usual: str) -> str:

@@ -57,7 +57,7 @@ def _native_log(context: Context, values: dict[str, Any]) -> Answer:
         events = events[len(events) - limit :] if limit else []
     now = fabric.now()
     if values.get("follow"):
-        _data_follow(context, values, events)
+        _follow_events(context, values, events)
 
     none = "no event matches" if values else "nothing has happened yet"
     named = bool(values.get("types") or kind is not None)
@@ -75,7 +75,7 @@ def _event_lines(screen: Screen, events: list[Event], now: int, none: str, named
         screen.line(none)
 
 
-def _data_follow(context: Context, values: dict[str, Any], events: list[Event]) -> None:
+def _follow_events(context: Context, values: dict[str, Any], events: list[Event]) -> None:
     """Print what there is, and then what comes, until somebody interrupts."""
     fabric, kind, last = context.fabric, values.get("type"), values.get("after", 0)
     wanted = fabric.resolve(values["task_id"]) if values.get("task_id") else None
@@ -217,13 +217,12 @@ def doctor(context: Context, values: dict[str, Any]) -> Answer:
         for advice in report.advice:
             screen.say(("advice", "dim"), f"  {advice.path}: {advice.detail}", cut_off=False)
             screen.say(f"  → {advice.fix}", cut_off=False)
-        screen.line(screen.paint("everything is in order", "good") if report.ok else _counted(len(report.problems)))
+        if report.ok:
+            screen.line(screen.paint("everything is in order", "good"))
+        else:
+            screen.line(f"{len(report.problems)} problem{'' if len(report.problems) == 1 else 's'}")
 
     return Answer(report, text, 0 if report.ok else _NEEDS_DOCTOR)
-
-
-def _counted(number: int) -> str:
-    return f"{number} problem{'' if number == 1 else 's'}"
 
 
 def reindex(context: Context, _values: dict[str, Any]) -> Answer:
@@ -321,7 +320,7 @@ def portable_log(context: Context, values: dict[str, Any]) -> Answer:
     if "cursor" in given:
         raise UsageError("--cursor reads the native log backwards", "read this one forwards: --after SEQ")
     if given.pop("follow", False):
-        _portable_follow(context, given)
+        _follow_portable(context, given)
     told = context.fabric.portable_log(**given)
 
     def text(screen: Screen) -> None:
@@ -331,7 +330,7 @@ def portable_log(context: Context, values: dict[str, Any]) -> Answer:
     return Answer(told, text)
 
 
-def _portable_follow(context: Context, given: dict[str, Any]) -> None:
+def _follow_portable(context: Context, given: dict[str, Any]) -> None:
     """Print what there is, and then what comes, until somebody interrupts."""
     end_on_interrupt()
     for line in context.fabric.portable_follow(**given, timeout=float("inf")):

@@ -106,7 +106,7 @@ def _passed_on(action: str) -> Callable[[Context, dict[str, Any]], Answer]:
     return perform
 
 
-def _handoffs_list(context: Context, given: dict[str, Any]) -> Answer:
+def _list(context: Context, given: dict[str, Any]) -> Answer:
     to = given.pop("to", None)
     found = context.fabric.handoff_list(**given, **({"to_agent": to[0]} if to else {}))
     data = {"total": found.total, "handoffs": tuple(found)}
@@ -168,7 +168,7 @@ _ACTIONS: dict[str, Callable[[Context, dict[str, Any]], Answer]] = {
     "return": _return,
     "escalate": _passed_on("escalate"),
     "reroute": _passed_on("reroute"),
-    "list": _handoffs_list,
+    "list": _list,
     "show": _show,
     "group": _group,
     "chain": _chain,
@@ -326,7 +326,7 @@ _PROBLEMS = 1
 
 def audit(context: Context, values: dict[str, Any]) -> Answer:
     """`aof audit [list]`, `aof audit verify` and `aof audit prune`."""
-    actions = {"list": _audit_list, "verify": _verify, "prune": _prune}
+    actions = {"list": _list_records, "verify": _verify, "prune": _prune}
     given = dict(values)
     action = given.pop("action", "list")
     if action not in actions:
@@ -338,7 +338,7 @@ def audit(context: Context, values: dict[str, Any]) -> Answer:
     return actions[action](context, given)
 
 
-def _audit_list(context: Context, given: dict[str, Any]) -> Answer:
+def _list_records(context: Context, given: dict[str, Any]) -> Answer:
     found = context.fabric.audit(**given)
 
     def text(screen: Screen) -> None:

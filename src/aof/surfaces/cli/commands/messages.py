@@ -21,7 +21,7 @@ from aof.surfaces.cli.screen import Screen, complain
 from aof.surfaces.cli.values import file_text
 
 _REFUSED = 1
-_MESSAGES_COLOURS = {"accepted": "good", "noop": "dim", "rejected": "error", "unknown": "error", "ignored": "dim"}
+_SEND_COLOURS = {"accepted": "good", "noop": "dim", "rejected": "error", "unknown": "error", "ignored": "dim"}
 
 
 def send(context: Context, values: dict[str, Any]) -> Answer:
@@ -47,7 +47,7 @@ def _row(sent: Sent, options: dict[str, Any]) -> dict[str, Any]:
 def _tell(screen: Screen, rows: list[dict[str, Any]]) -> None:
     for row in rows:
         words = (row["type"], row["taskId"], row["reason"], row.get("runId"))
-        screen.line("  ".join([screen.paint(row["outcome"], _MESSAGES_COLOURS[row["outcome"]]), *filter(None, words)]))
+        screen.line("  ".join([screen.paint(row["outcome"], _SEND_COLOURS[row["outcome"]]), *filter(None, words)]))
         if row["outcome"] == "rejected":
             complain(f"{row.get('detail', row['reason'])} [{row['reason']}]", row.get("hint", ""))
     if not rows:
@@ -112,7 +112,8 @@ def _mail_check(context: Context, path: str | None, given: dict[str, Any]) -> An
     """Exit 0: in order; 1: something is wrong; 2: the file cannot be read."""
     if path is not None:
         try:
-            text = _read(path)
+            with open(path, "rb") as file:
+                text = file.read(_LARGEST).decode()
         except (OSError, UnicodeDecodeError) as error:
             detail = f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
             data = {"ok": False, "problems": [{"line": 0, "code": "unreadable", "detail": detail}]}
@@ -129,11 +130,6 @@ def _mail_check(context: Context, path: str | None, given: dict[str, Any]) -> An
             screen.line(f"{name} is in order")
 
     return Answer(report, text_of, 0 if report.ok else _MAIL_PROBLEMS)
-
-
-def _read(path: str) -> str:
-    with open(path, "rb") as file:
-        return file.read(_LARGEST).decode()
 
 
 def _sent(screen: Screen, sent: Any) -> None:

@@ -122,9 +122,26 @@ def _undone(screen: Screen, undone: Any) -> None:
 
 
 def _merged(screen: Screen, merged: Any) -> None:
-    # merged
-
-    show_merge(screen, merged)
+    """How much was merged, then everything that needs a look."""
+    if merged.histories == 1 and not merged.commits:
+        screen.line("there is only one history: nothing to merge")
+        for note in merged.notes:
+            screen.say(note, cut_off=False)
+        return
+    would = "would merge" if merged.dry_run else "merged"
+    commits = f"{merged.commits} change{'' if merged.commits == 1 else 's'}"
+    tasks = f"{merged.touched} task{'' if merged.touched == 1 else 's'}"
+    screen.line(f"{would} {merged.histories} histories: {commits} to {tasks}")
+    for one in merged.renumbered:
+        screen.say(("renumbered", "waiting"), f"  {one.old} → {one.new}  {one.title}", cut_off=False)
+    for task in merged.tasks:
+        screen.say(f"{task.task_id}  ", (task.status, task.status), f"  {task.title}", cut_off=False)
+        for note in task.notes:
+            screen.say(f"  {note}", cut_off=False)
+    for note in merged.notes:
+        screen.say(note, cut_off=False)
+    if not merged.dry_run:
+        screen.line("commit the result: git add -A .aof && git commit")
 
 
 def _printed(screen: Screen, printed: Any) -> None:
@@ -222,29 +239,3 @@ def bulk(context: Context, values: dict[str, Any]) -> Answer:
         screen.line(f"{said}, {report.refused} refused{more}")
 
     return Answer(report, text, 1 if report.refused else 0)
-
-
-_COMMIT = "commit the result: git add -A .aof && git commit"
-
-
-def show_merge(screen: Screen, merged: Any) -> None:
-    """How much was merged, then everything that needs a look."""
-    if merged.histories == 1 and not merged.commits:
-        screen.line("there is only one history: nothing to merge")
-        for note in merged.notes:
-            screen.say(note, cut_off=False)
-        return
-    would = "would merge" if merged.dry_run else "merged"
-    commits = f"{merged.commits} change{'' if merged.commits == 1 else 's'}"
-    tasks = f"{merged.touched} task{'' if merged.touched == 1 else 's'}"
-    screen.line(f"{would} {merged.histories} histories: {commits} to {tasks}")
-    for one in merged.renumbered:
-        screen.say(("renumbered", "waiting"), f"  {one.old} → {one.new}  {one.title}", cut_off=False)
-    for task in merged.tasks:
-        screen.say(f"{task.task_id}  ", (task.status, task.status), f"  {task.title}", cut_off=False)
-        for note in task.notes:
-            screen.say(f"  {note}", cut_off=False)
-    for note in merged.notes:
-        screen.say(note, cut_off=False)
-    if not merged.dry_run:
-        screen.line(_COMMIT)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from aof.kernel import model as kernel_model
+from aof.kernel import model
 from aof.queries import ready_queue
-from aof.surfaces.cli import task_view as cli_task_view
+from aof.surfaces.cli import task_view
 from aof.surfaces.cli.output import Answer, Context
 
 TYPE_CHECKING = False
@@ -170,7 +170,7 @@ def _title(row: Row, *, reasons: bool) -> str:
     """The title, why it waits where that is not plain from the status, or was asked for, and when it is due."""
     told = row.waits or row.step or (row.reason if reasons or row.status != "blocked" else None)
     title = f"{row.title}: {told}" if told else row.title
-    if row.due is None or row.status in kernel_model.FINISHED:
+    if row.due is None or row.status in model.FINISHED:
         return title
     return f"{title} ({'overdue since' if row.overdue else 'due'} {row.due})"
 
@@ -181,7 +181,6 @@ def status(context: Context, values: dict[str, Any]) -> Answer:
     summary = context.fabric.status(compact=compact, **values)
 
     def text(screen: Screen) -> None:
-
         if compact:
             told = ready_queue.counts(context.fabric, summary.by_status, **values)
             screen.line(" ".join(f"{name}:{count}" for name, count in told) or "no tasks")
@@ -198,7 +197,6 @@ def show(context: Context, values: dict[str, Any]) -> Answer:
     task = context.fabric.show(values["task_id"], at=values.get("at"))
 
     def text(screen: Screen) -> None:
-
-        cli_task_view.portray(screen, task, context.fabric)
+        task_view.portray(screen, task, context.fabric)
 
     return Answer(task, text)

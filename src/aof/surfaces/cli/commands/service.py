@@ -109,7 +109,7 @@ def _serve_page(
         if "port" in values:
             raise
         code = serve(context.fabric, watches=True, http=_ANY_PORT, ready=ready)
-    return Answer(None, lambda _screen: None, code, said=True)
+    return Answer(None, lambda _screen: None, code, printed=True)
 
 
 def _say(screen: Screen, url: str) -> None:

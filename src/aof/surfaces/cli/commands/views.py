@@ -10,12 +10,12 @@ from typing import Any
 from aof.api.fabric import Fabric
 from aof.kernel.model import millis
 from aof.queries import ready_queue
-from aof.surfaces.cli import live
-from aof.surfaces.cli import task_view as cli_task_view
+from aof.support.printable import clean
+from aof.surfaces.cli import live, task_view
 from aof.surfaces.cli.commands import service
 from aof.surfaces.cli.output import Answer, Context
 from aof.surfaces.cli.parser import UsageError
-from aof.surfaces.cli.screen import Screen, ago, clean, cut, pad, width
+from aof.surfaces.cli.screen import Screen, ago, cut, pad, width
 from aof.tasks.model import Task
 from aof.workflows.model import held_leases
 
@@ -102,7 +102,7 @@ def _live(context: Context, values: dict[str, Any], draw: Callable[[Context, Scr
         draw(context, screen)
 
     live.follow(frame, lambda seconds: store.wait(seen[0], seconds))
-    return Answer(None, lambda _screen: None, said=True)
+    return Answer(None, lambda _screen: None, printed=True)
 
 
 def _board(context: Context, screen: Screen) -> None:
@@ -176,7 +176,6 @@ def _hop(place: str) -> str:
 
 
 def _watch(context: Context, screen: Screen) -> None:
-
     fabric = context.fabric
     now = fabric.now()
     parts = [
@@ -192,7 +191,7 @@ def _watch(context: Context, screen: Screen) -> None:
     agents = min(max((width(lease.agent) for _, _, lease in running), default=0), _AGENT)
     rest = screen.height - _FRAME_REST if screen.height else len(running) + _LATEST
     for task, place, lease in running[: max(rest - 2, 1)]:
-        said, colour = cli_task_view.lease_said(ends.get(place, millis(lease.expires_at)), now)
+        said, colour = task_view.lease_said(ends.get(place, millis(lease.expires_at)), now)
         since = ago(millis(lease.acquired_at), now).removesuffix(" ago")
         percent = task.progress.get("percent")
         done = f"{percent:.0f} %" if percent is not None else ""

@@ -18,7 +18,7 @@ _FORMS = ("text", "mermaid")
 
 def workflow(context: Context, values: dict[str, Any]) -> Answer:
     """`aof workflow check`, `aof workflow show` and `aof workflow attach`."""
-    actions = {"show": _workflow_show, "check": _check, "attach": _attach}
+    actions = {"show": _show_workflow, "check": _check, "attach": _attach}
     given = dict(values)
     action = given.pop("action")
     if action not in actions:
@@ -51,7 +51,7 @@ def _check(context: Context, given: dict[str, Any]) -> Answer:
     return Answer(data, text, _UNREADABLE if unreadable else 0 if ok else _PROBLEMS)
 
 
-def _workflow_show(context: Context, given: dict[str, Any]) -> Answer:
+def _show_workflow(context: Context, given: dict[str, Any]) -> Answer:
     fabric = context.fabric
     names = (given["name"],) if "name" in given else fabric.workflows()
     portraits = [fabric.workflow_show(name) for name in names]
@@ -80,7 +80,7 @@ def _attach(context: Context, given: dict[str, Any]) -> Answer:
 
 
 _BLOCKED = 1
-_SHARED_WORK_ACTIONS = {
+_CONTEXT_ACTIONS = {
     "show": ("context_show", ()),
     "set": ("context_set", ("variables", "scope", "base", "conflicts", "run")),
     "decide": ("context_decide", ("description", "risk", "run")),
@@ -91,7 +91,7 @@ _SHARED_WORK_ACTIONS = {
 def lock(context: Context, values: dict[str, Any]) -> Answer:
     """`aof lock`."""
     locked = context.fabric.lock(**values)
-    return Answer(locked, lambda screen: _table(screen, locked.locks))
+    return Answer(locked, lambda screen: _lock_table(screen, locked.locks))
 
 
 def unlock(context: Context, values: dict[str, Any]) -> Answer:
@@ -104,10 +104,10 @@ def unlock(context: Context, values: dict[str, Any]) -> Answer:
 def locks(context: Context, values: dict[str, Any]) -> Answer:
     """`aof lock list`."""
     found = context.fabric.locks(**values)
-    return Answer(found, lambda screen: _table(screen, found.locks))
+    return Answer(found, lambda screen: _lock_table(screen, found.locks))
 
 
-def _table(screen: Screen, found: Any) -> None:
+def _lock_table(screen: Screen, found: Any) -> None:
     if not found:
         screen.line("nothing is locked")
         return
@@ -142,20 +142,18 @@ def context(context: Context, values: dict[str, Any]) -> Answer:
     """`aof context show|set|decide|artifact`."""
     given = dict(values)
     action = given.pop("action")
-    if action not in _SHARED_WORK_ACTIONS:
-        raise UsageError(
-            f"'aof context' knows {', '.join(_SHARED_WORK_ACTIONS)}, not '{action}'", "aof context show ID"
-        )
-    operation, takes = _SHARED_WORK_ACTIONS[action]
+    if action not in _CONTEXT_ACTIONS:
+        raise UsageError(f"'aof context' knows {', '.join(_CONTEXT_ACTIONS)}, not '{action}'", "aof context show ID")
+    operation, takes = _CONTEXT_ACTIONS[action]
     if not given.get("path") and action != "artifact":
         given.pop("path", None)  # required, and so passed on empty where it was not given
     if unknown := sorted(given.keys() - {"task_id", *takes}):
         raise UsageError(f"'aof context {action}' takes no {unknown[0]}", f"aof context {action} --help")
     result = getattr(context.fabric, operation)(**given)
-    return Answer(result, lambda screen: _TEXTS[action](screen, result))
+    return Answer(result, lambda screen: _CONTEXT_TEXTS[action](screen, result))
 
 
-def _shared_work_show(screen: Screen, shown: Any) -> None:
+def _show_context(screen: Screen, shown: Any) -> None:
     told = shown.context_variables
     screen.line(f"{told.task_id}  {told.task_status}  {told.task_priority}")
     if shown.variables:
@@ -183,21 +181,21 @@ def _artifact(screen: Screen, artifact: Any) -> None:
     screen.line(f"{artifact.path}  {artifact.type}  {artifact.status}  {artifact.id}")
 
 
-_TEXTS = {"show": _shared_work_show, "set": _shared_work_show, "decide": _decided, "artifact": _artifact}
+_CONTEXT_TEXTS = {"show": _show_context, "set": _show_context, "decide": _decided, "artifact": _artifact}
 
 
-_JOBS_ACTIONS = ("add", "list", "show", "pause", "resume", "run", "rm")
-_EXAMPLE = "for example: aof job add nightly --cron '0 2 * * *' --title 'Nightly check'"
+_JOB_ACTIONS = ("add", "list", "show", "pause", "resume", "run", "rm")
+_JOB_EXAMPLE = "for example: aof job add nightly --cron '0 2 * * *' --title 'Nightly check'"
 
 
 def job(context: Context, values: dict[str, Any]) -> Answer:
     """Every action of the verb."""
     given = dict(values)
     action = given.pop("action")
-    if action not in _JOBS_ACTIONS:
-        raise UsageError(f"'aof job' knows {', '.join(_JOBS_ACTIONS)}, not '{action}'", _EXAMPLE)
+    if action not in _JOB_ACTIONS:
+        raise UsageError(f"'aof job' knows {', '.join(_JOB_ACTIONS)}, not '{action}'", _JOB_EXAMPLE)
     if (action == "list") == ("job_id" in given):
-        raise UsageError(f"'aof job {action}' {'takes no' if action == 'list' else 'needs a'} name", _EXAMPLE)
+        raise UsageError(f"'aof job {action}' {'takes no' if action == 'list' else 'needs a'} name", _JOB_EXAMPLE)
     if action != "add" and (wrong := sorted(given.keys() - {"job_id"})):
         raise UsageError(f"'aof job {action}' does not take {wrong[0]}", "see: aof help job")
     if "file" in given:
