@@ -10,7 +10,7 @@ from typing import Final, Literal
 import msgspec
 
 from aof.documents import projection
-from aof.documents.charter import parse_charter
+from aof.documents.charter_text import parse_charter
 from aof.documents.mail_rules import MailMessage
 from aof.documents.worklog import LINK, envelopes, links
 from aof.documents.worklog_rules import Say
@@ -222,12 +222,12 @@ class Follow(Say, frozen=True, kw_only=True):
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The whole WORKLOG, and the charter."""
-        own = Say.needs(self, known, needs)
+        own = super().needs(known, needs)
         return msgspec.structs.replace(own, documents=own.documents | _READ)
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """What stands comes first, then the entry itself."""
-        return self.settled(records, _standing(records, now)) or Say.decide(self, records, now, decide)
+        return self.settled(records, _standing(records, now)) or super().decide(records, now, decide)
 
     def settled(self, records: Records, known: Standing) -> AofError | None:
         """Why the entry does not fit to what stands."""

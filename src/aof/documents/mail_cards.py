@@ -22,7 +22,19 @@ from aof.documents.mail_rules import (
     ReviewPayload,
     is_message_id,
 )
-from aof.documents.markdown import bold_field, cells, closes_code, code_blocks, heading, opens_code, plain_field, row
+from aof.documents.markdown import (
+    bold_field,
+    cells,
+    closes_code,
+    code_blocks,
+    heading,
+    opens_code,
+    outside_code,
+    plain_field,
+    row,
+    table,
+)
+from aof.kernel.findings import DocumentFinding
 
 INBOX: Final = "Inbox Snapshot"
 QUEUE: Final = "Open Queue (Newest First)"
@@ -175,15 +187,6 @@ _QUICK: Final = re.compile(
 )
 
 
-class CardProblem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something that is wrong with a file, by its line."""
-
-    line: int
-    code: str
-    detail: str
-    severity: Literal["error", "warning"] = "error"
-
-
 class Card(msgspec.Struct, frozen=True, kw_only=True):
     """A card as it was read. Lines are counted from its heading, which is line 0.
 
@@ -197,7 +200,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     status_line: int | None
     ack_after: int
     listed: bool
-    problems: tuple[CardProblem, ...]
+    problems: tuple[DocumentFinding, ...]
 
 
 @lru_cache(maxsize=4096)  # from one command to the next, most cards stay as they are
@@ -230,7 +233,7 @@ class _Reading:
         self.values: dict[str, str] = {}
         self.places: dict[str, int] = {}
         self.extra: dict[str, str] = {}
-        self.problems: list[CardProblem] = []
+        self.problems: list[DocumentFinding] = []
 
     def field(self, name: str, value: str, place: int) -> None:
         known = _KNOWN.get(name.lower())
@@ -242,7 +245,7 @@ class _Reading:
             self.values[known], self.places[known] = value, place
 
     def problem(self, place: int, code: str, detail: str, *, warning: bool = False) -> None:
-        self.problems.append(CardProblem(place, code, detail, "warning" if warning else "error"))
+        self.problems.append(DocumentFinding(place, code, detail, "warning" if warning else "error"))
 
 
 def read_card(text: str) -> Card:
@@ -422,7 +425,7 @@ def trimmed_body(text: str) -> str:
 def contained_body(body: str) -> str:
     """The body as it stands in a card."""
     lines = markdown.contained(body).split("\n")
-    for place in _outside_code(lines):
+    for place in outside_code(lines):
         if found := _OWN.match(lines[place]):
             lines[place] = f"{lines[place][: found.end()]}\\{lines[place][found.end() :]}"
     return "\n".join(lines)
@@ -431,23 +434,11 @@ def contained_body(body: str) -> str:
 def original_body(text: str) -> str:
     """What `contained` was made from."""
     lines = text.split("\n")
-    for place in _outside_code(lines):
+    for place in outside_code(lines):
         found = _OWN.match(lines[place])
         if found is not None and (found[2] or found[4]):
             lines[place] = lines[place][: found.end() - 1] + lines[place][found.end() :]
     return markdown.original("\n".join(lines))
-
-
-def _outside_code(lines: list[str]) -> Iterator[int]:
-    """The places of lines that are in no fenced block; a fence that is never closed is none."""
-    place = 0
-    blocks = code_blocks(lines)
-    while place < len(lines):
-        if place in blocks:
-            place = blocks[place]
-        else:
-            yield place
-            place += 1
 
 
 _BULLET: Final = re.compile(r"\s*[-*]\s+(.+)")
@@ -662,7 +653,4 @@ def _insert(text: str, place: int, lines: str, eol: str) -> TableEdit:
 
 def empty(name: str) -> list[str]:
     """The lines of a section that has no rows yet."""
-    lines = [f"## {name}", ""]
-    if name in HEADERS:
-        lines += [row(HEADERS[name]), "|" + " --- |" * len(HEADERS[name]), ""]
-    return lines
+    return [f"## {name}", "", *([*table(HEADERS[name]), ""] if name in HEADERS else [])]
