@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from aof.errors import AofError
 from aof.kernel.model import Event, is_remark
-from aof.merge.commits import Census, Lanes, in_order, newest
+from aof.merge.commits import Lanes, in_order, newest
 from aof.merge.model import Commit, Lane
+from aof.merge.names import Census
 from aof.store.fold import Folded, fold
 from aof.tasks.model import Task
 from aof.workflows.model import leases

@@ -39,7 +39,9 @@ def _superseded(clone: Clone) -> list[Event]:
 def test_a_superseded_event_can_be_read_as_its_author_wrote_it(merged: Clone) -> None:
     written = [as_written(event) for event in _superseded(merged)]
     assert {"task.attempt.started", "task.completed", "task.progress"} <= {event.type for event in written}
-    assert next(event for event in written if event.type == "task.progress").payload["workLog"] == "Notes: ben began"
+    assert (
+        next(event for event in written if event.type == "task.progress").payload["workLog"] == "ben: Notes: ben began"
+    )
     assert as_written(merged.log[0]) is merged.log[0]
 
 
@@ -78,5 +80,5 @@ def test_the_log_says_in_words_what_was_superseded_and_merged(merged: Clone) -> 
     for event in merged.log:
         typed_line(screen, event, 0)
     text = out.getvalue()
-    assert "task.progress in another clone: Notes: ben began" in text
+    assert "task.progress in another clone: ben: Notes: ben began" in text
     assert "done twice: the result of ann stands" in text
