@@ -212,7 +212,7 @@ class _Writer:
             if decision := event.payload.get("decision") if event.type == ENTRY else None:
                 section = f"Session {self._appender.session}"
                 cells = (decision, event.payload["actor"], worklog_text.shown_moment(event.timestamp), section)
-                self._text = worklog_text.with_decision(self._text, cells)
+                self._text = worklog_text.with_row(self._text, worklog_text.INDEX, cells)
         if pinned and (agent := agent_of(event)) is not None:
             self._touched[agent] = None
             if event.type == "task.attempt.started":
@@ -301,8 +301,8 @@ def _missing(text: str, files: Files, events: Iterable[Event], texts: EntryTexts
     for event in events:
         if minute and event.timestamp[:16] < minute:
             break
-        text_left = texts.of(event)
-        entry = None if text_left is None else parse_entry(text_left, event.timestamp[:10])
+        written = texts.of(event)
+        entry = None if written is None else parse_entry(written, event.timestamp[:10])
         recent.append((event, entry))
         if entry is not None and not minute and _standing(entry, found):
             minute = event.timestamp[:16]

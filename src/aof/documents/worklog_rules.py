@@ -349,7 +349,8 @@ def _work(kind: EventType, said: Wording, actor: str, moment: str) -> str | AofE
         return _missing("subject", kind)
     if said.quick or kind == "task.claimed":
         return _quick(kind, said, subject, actor, moment)
-    status = _spelled(said.status or ("Complete" if kind == "task.completed" else ""))
+    given = said.status or ("Complete" if kind == "task.completed" else "")
+    status = next((one for one in STATUSES if one.lower() == given.strip().lower()), given)
     lists = dict(zip(LISTS, (said.changed, said.tests, said.risks, said.blocking), strict=True))
     if refusal := _incomplete(kind, said, status, lists):
         return refusal
@@ -357,7 +358,8 @@ def _work(kind: EventType, said: Wording, actor: str, moment: str) -> str | AofE
     following = f"{said.next_owner} ({said.next})" if said.next else said.next_owner
     fields = dict(zip(HANDOFF_KEYS, (subject, actor, status), strict=False)) | named | {"Next owner": following}
     about = f"Task: {said.task}" if said.task and said.task not in subject else ""
-    body = "\n\n".join(part for part in (about, _see(said), said.body) if part.strip())
+    see = f"See {', '.join(said.links)}" if said.links else ""
+    body = "\n\n".join(part for part in (about, see, said.body) if part.strip())
     return worklog_text.entry(actor, subject, moment, worklog_text.block(fields), body)
 
 
@@ -380,15 +382,6 @@ def _incomplete(
     if lacking is not None:
         return InvalidInput(f"a full handoff needs '{lacking}'", "give it; 'none' says that there are none")
     return None
-
-
-def _spelled(status: str) -> str:
-    """The status as the block spells it, whatever the case it was given in."""
-    return next((one for one in STATUSES if one.lower() == status.strip().lower()), status)
-
-
-def _see(said: Wording) -> str:
-    return f"See {', '.join(said.links)}" if said.links else ""
 
 
 def _quick(kind: EventType, said: Wording, subject: str, actor: str, moment: str) -> str | AofError:
@@ -471,7 +464,8 @@ def of_entries(known: Worklog, roster: Callable[[str], bool]) -> Iterator[Findin
         yield from _of_entry(entry, roster)
         if entry.form == "none":
             loose.append(entry)
-            if not _is_question(entry):
+            body = entry.body.strip()
+            if not body.endswith("?") or "\n\n" in body:
                 what = f"{entry_name(entry)} has none of the forms of an entry"
                 yield finding("unstructured", entry.line, what, "post a handoff, a decision or a proposal", "warning")
         elif loose:
@@ -526,10 +520,6 @@ def _readable(entry: Entry) -> Iterator[Finding]:
         yield finding("only_a_link", entry.line, f"{entry_name(entry)} is only a link", "say what is there", "warning")
 
 
-def _is_question(entry: Entry) -> bool:
-    return entry.body.strip().endswith("?") and "\n\n" not in entry.body.strip()
-
-
 def _talk(loose: Sequence[Entry]) -> Iterator[Finding]:
     """Several loose entries in a row are a conversation."""
     if len(loose) > 2:  # noqa: PLR2004 - a question and an answer may be
@@ -542,7 +532,16 @@ def against_log(
 ) -> Iterator[Finding]:
     """Entries and rows that the log has and the file has not, or has in another form."""
     known = list(events)
-    yield from _lost(lost_entries(entries, known, text_of))
+    for event, wanted, there in lost_entries(entries, known, text_of):
+        author = event.payload.get("actor") or wanted.actor
+        if there is None:
+            what = f"{author} wrote {entry_name(wanted)} at {event.timestamp} (event {event.seq}), and it is gone"
+            yield finding("entry_deleted", None, what, "'aof doctor --fix' puts it back")
+        else:
+            change = hand_edits.edit_difference(wanted.text, there.text)
+            what = f"{author} wrote {entry_name(wanted)} (event {event.seq}), and it was changed: {change}"
+            fix = "post a counter-recommendation instead; 'aof doctor --fix' undoes the change"
+            yield finding("entry_edited", there.line, what, fix)
     yield from _of_rows(decisions, known)
 
 
@@ -551,20 +550,6 @@ def unsettled(text: str) -> Iterator[Finding]:
     fix = "if it is meant, post a counter-recommendation or a further decision; then delete its section of that file"
     for line, edit in hand_edits.kept_edits(text):
         yield Finding(code="entry_edited", severity="error", at=(EDITS,), detail=edit.what, fix=fix, line=line)
-
-
-def _lost(lost: Iterable[tuple[Event, Entry, Entry | None]]) -> Iterator[Finding]:
-    """An entry that is not there is edited where another stands in its place, else deleted."""
-    for event, wanted, there in lost:
-        author = event.payload.get("actor") or wanted.actor
-        if there is None:
-            what = f"{author} wrote {entry_name(wanted)} at {event.timestamp} (event {event.seq}), and it is gone"
-            yield finding("entry_deleted", None, what, "'aof doctor --fix' puts it back")
-            continue
-        change = hand_edits.edit_difference(wanted.text, there.text)
-        what = f"{author} wrote {entry_name(wanted)} (event {event.seq}), and it was changed: {change}"
-        fix = "post a counter-recommendation instead; 'aof doctor --fix' undoes the change"
-        yield finding("entry_edited", there.line, what, fix)
 
 
 def _of_rows(found: Sequence[Decided], events: Iterable[Event]) -> Iterator[Finding]:

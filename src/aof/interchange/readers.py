@@ -282,7 +282,8 @@ def _set_edges(task: ForeignTask, given: object) -> None:
 
 
 _GITHUB_PRIORITY: Final[Mapping[str, Priority]] = {
-    **_PRIORITIES, "urgent": "critical", "normal": "normal", "p0": "critical", "p1": "high", "p2": "normal", "p3": "low",
+    **_PRIORITIES, "urgent": "critical", "normal": "normal",
+    "p0": "critical", "p1": "high", "p2": "normal", "p3": "low",
 }  # fmt: skip
 _PRIORITY_LABEL = re.compile(r"(?:priority|prio)[ :/_-]+(\w+)", re.IGNORECASE)
 _WAITS = re.compile(r"^[ \t>*-]*(?:depends on|blocked by):?\s+((?:#\d+[\s,and]*)+)", re.IGNORECASE | re.MULTILINE)
