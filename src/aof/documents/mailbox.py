@@ -603,7 +603,7 @@ def _of_cards(box: Mailbox, cards: list[tuple[CardPlace, Card]]) -> Iterator[Doc
             detail = f"Review scope {message.review_scope[:40]!r} is none of {', '.join(SCOPES)}"
             yield DocumentFinding(begin, "unknown_scope", detail)
         payload = mail_cards.found_in(message.body)
-        if payload is None and message.review_scope in SCOPES and mail_rules.asks_for_review(message.review_scope):
+        if payload is None and message.review_scope in SCOPES and message.review_scope != NONE:
             payload = mail_rules.ReviewPayload(scope=message.review_scope)
         for defect in mail_rules.payload_defects(payload) if payload is not None else ():
             yield DocumentFinding(begin, "malformed_payload", f"{message.message_id}: {defect}")

@@ -1,7 +1,4 @@
-"""Jobs: the record, cron expressions, when one is due.
-
-The commands about jobs; and jobs.json, which follows the log.
-"""
+"""Jobs: the record, cron expressions, when one is due, the file jobs.json, and the commands about jobs."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ LINK: Final = "job"  # the kind of the edge from a task to the job that made it
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
-    """Common form."""
+    """The form of all parts of a job."""
 
 
 class JobTask(_Part, frozen=True, kw_only=True):
@@ -117,22 +114,21 @@ def evolve_jobs(jobs: dict[str, Job], event: Event) -> dict[str, Job]:
     """The jobs after an event about one of them; one that is not there changes nothing."""
     name = str(event.payload.get("job"))
     if event.type == ADDED:
-        told: dict[str, Any] = event.payload["record"]
-        fresh = told | {"rev": event.seq, "createdAt": event.timestamp, "handled": event.timestamp}
+        fresh = event.payload["record"] | {"rev": event.seq, "createdAt": event.timestamp, "handled": event.timestamp}
         return jobs | {name: msgspec.convert(fresh, prepare_type(Job))}
     job = jobs.get(name)
     if job is None or event.seq <= job.rev:
         return jobs
     if event.type == REMOVED:
         return {other: one for other, one in jobs.items() if other != name}
-    return jobs | {name: _changed(msgspec.structs.replace(job, rev=event.seq), event)}
+    return jobs | {name: msgspec.structs.replace(job, rev=event.seq, **_changes(job, event))}
 
 
-def _changed(job: Job, event: Event) -> Job:
+def _changes(job: Job, event: Event) -> dict[str, Any]:
     if event.type == PAUSED:
-        return msgspec.structs.replace(job, paused=True)
+        return {"paused": True}
     if event.type == RESUMED:  # what came due meanwhile was left out on purpose
-        return msgspec.structs.replace(job, paused=False, handled=max(job.handled, event.timestamp))
+        return {"paused": False, "handled": max(job.handled, event.timestamp)}
     payload = event.payload
     outcome = JobOutcome(
         occasion=payload["occasion"],
@@ -146,7 +142,7 @@ def _changed(job: Job, event: Event) -> Job:
         changes |= {"done": max(job.done, number + 1), "outcomes": (*job.outcomes, outcome)}
     elif payload.get("due"):
         changes["handled"] = max(job.handled, payload["due"])
-    return msgspec.structs.replace(job, **changes)
+    return changes
 
 
 _LONGEST: Final = 200
@@ -338,14 +334,10 @@ def _on(cron: Cron, where: tzinfo, day: date) -> Iterator[int]:
             again = wall.replace(fold=1).astimezone(UTC)
             if once != again and cron.hourly:
                 if once < again:  # it comes twice; were it the other way round, it would not come at all
-                    yield _ms(once)
-                    yield _ms(again)
+                    yield millis(once.isoformat())
+                    yield millis(again.isoformat())
             else:
-                yield _ms(once)
-
-
-def _ms(when: datetime) -> int:
-    return millis(when.isoformat())
+                yield millis(once.isoformat())
 
 
 def _local_day(at: int, where: tzinfo) -> date:
@@ -393,11 +385,13 @@ def job_problem(job: Job) -> AofError | None:
         return InvalidInput("a schedule has one task and a batch has items", "give a title, or items with titles")
     if len(job.items) > MOST_ITEMS:
         return kernel_limits.items("items", ["item"] * len(job.items), MOST_ITEMS)
-    said = kernel_limits.data("the job", msgspec.to_builtins(job), _BYTES) or kernel_limits.choice(
-        "missed", job.missed, MISSED
-    )
     tasks = job.items or (job.task,)
-    return said or next((wrong for task in tasks if task and (wrong := _bad_task(task))), None) or _bad_times(job)
+    return (
+        kernel_limits.data("the job", msgspec.to_builtins(job), _BYTES)
+        or kernel_limits.choice("missed", job.missed, MISSED)
+        or next((wrong for task in tasks if task and (wrong := _bad_task(task))), None)
+        or _bad_times(job)
+    )
 
 
 def _bad_task(task: JobTask) -> AofError | None:
@@ -421,22 +415,22 @@ def _bad_times(job: Job) -> AofError | None:
             return when
     if not 0 <= job.done <= len(job.items):
         return InvalidInput(f"{job.done} of {len(job.items)} items cannot be done", "correct 'done'")
-    where = zone(job.timezone)
-    if isinstance(where, AofError):
-        return where
-    times = _times(job, where)
-    if isinstance(times, AofError):
-        return times
+    schedule = _schedule(job)
+    if isinstance(schedule, AofError):
+        return schedule
+    times, where = schedule
     if isinstance(times, Cron) and next_after(times, where, millis(job.created_at)) is None:
         return InvalidInput(f"'{job.cron}' never comes", "choose a day that there is")
     return None
 
 
-def _times(job: Job, where: tzinfo) -> Cron | int | AofError | None:
-    """The times of a schedule; None for a batch, which has none."""
-    if job.at is not None:
-        return moment(job.at, where)
-    return None if job.cron is None else parse_cron(job.cron)
+def _schedule(job: Job) -> tuple[Cron | int | None, tzinfo] | AofError:
+    """The times of a job, None for a batch, which has none, and its time zone; or what is wrong with them."""
+    where = zone(job.timezone)
+    if isinstance(where, AofError):
+        return where
+    times = moment(job.at, where) if job.at is not None else None if job.cron is None else parse_cron(job.cron)
+    return times if isinstance(times, AofError) else (times, where)
 
 
 def due_occasions(job: Job, now: int) -> tuple[Occasion, ...]:
@@ -446,9 +440,11 @@ def due_occasions(job: Job, now: int) -> tuple[Occasion, ...]:
     if job.items:
         coming = enumerate(job.items[job.done : job.done + _AT_ONCE], job.done + 1)
         return tuple(Occasion(name=f"item {number}", task=task) for number, task in coming)
-    where = zone(job.timezone)
-    times = where if isinstance(where, AofError) else _times(job, where)
-    if times is None or job.task is None or isinstance(where, AofError) or isinstance(times, AofError):
+    schedule = _schedule(job)
+    if isinstance(schedule, AofError):
+        return ()
+    times, where = schedule
+    if times is None or job.task is None:
         return ()
     policy = next(one for one in MISSED if one == job.missed)
     found = due_times(times, where, policy, millis(job.handled), now)
@@ -461,9 +457,11 @@ def next_due(job: Job, now: int) -> int | None:
         return None
     if job.items:
         return now
-    where = zone(job.timezone)
-    times = where if isinstance(where, AofError) else _times(job, where)
-    if isinstance(where, AofError) or isinstance(times, AofError) or times is None:
+    schedule = _schedule(job)
+    if isinstance(schedule, AofError):
+        return None
+    times, where = schedule
+    if times is None:
         return None
     if isinstance(times, int):
         return times if times > now else None
