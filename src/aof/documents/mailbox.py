@@ -405,8 +405,8 @@ def _unwritten(writer: _Writer, events: Iterable[Event]) -> list[Event]:
 
     They were written in order, so that everything before one that is there is there as well.
     """
-    said = (event for event in events if event.type not in _UNTOLD)
-    return [*takewhile(lambda event: not (writer.text.strip() and writer.has(event)), said)][::-1]
+    visible = (event for event in events if event.type not in _UNTOLD)
+    return [*takewhile(lambda event: not (writer.text.strip() and writer.has(event)), visible)][::-1]
 
 
 class _Writer:
@@ -680,16 +680,16 @@ def _of_inbox(box: Mailbox, messages: list[MailMessage], policy: Policy) -> Iter
         yield from _compared(line, one.cells, expected)
 
 
-def _compared(line: int, said: tuple[str, ...], wanted: mail_rules.InboxRow) -> Iterator[DocumentFinding]:
-    if said[1] != str(wanted.unread):
-        detail = f"the snapshot says {said[1]} unread for {wanted.agent}, and the cards say {wanted.unread}"
+def _compared(line: int, there: tuple[str, ...], wanted: mail_rules.InboxRow) -> Iterator[DocumentFinding]:
+    if there[1] != str(wanted.unread):
+        detail = f"the snapshot says {there[1]} unread for {wanted.agent}, and the cards say {wanted.unread}"
         yield DocumentFinding(line, "inbox_unread", detail)
-    if said[2] != wanted.oldest_unread:
-        detail = f"the snapshot says {said[2]} is the oldest unread of {wanted.agent}, and it is {wanted.oldest_unread}"
-        yield DocumentFinding(line, "inbox_oldest", detail)
-    if wanted.unread == 0 and said[3] != NONE:
+    if there[2] != wanted.oldest_unread:
+        detail = f"the snapshot says {there[2]} is the oldest unread of {wanted.agent}"
+        yield DocumentFinding(line, "inbox_oldest", f"{detail}, and it is {wanted.oldest_unread}")
+    if wanted.unread == 0 and there[3] != NONE:
         yield DocumentFinding(
-            line, "inbox_due", f"{wanted.agent} has nothing unread, and an answer by {said[3]}", "warning"
+            line, "inbox_due", f"{wanted.agent} has nothing unread, and an answer by {there[3]}", "warning"
         )
 
 

@@ -451,13 +451,13 @@ def timestamp(entry: Entry) -> str:
 
 def payload(entry: Entry) -> dict[str, Any]:
     """What the entry says, by its form; `text` is the rest of it, unshortened."""
-    said: dict[str, Any] = {"form": entry.form, "session": entry.session}
+    values: dict[str, Any] = {"form": entry.form, "session": entry.session}
     for key, value in entry.fields.items():
         name = _KEY.sub("_", key.lower()).strip("_") if key != "nextOwner" else "next_owner"
-        said[name or "more"] = value
-    if entry.form == "handoff" and "next_owner" in said:
-        said["next_owner"], said["next_note"] = noted(str(said["next_owner"]))
-    return said | {"text": entry.body}
+        values[name or "more"] = value
+    if entry.form == "handoff" and "next_owner" in values:
+        values["next_owner"], values["next_note"] = noted(str(values["next_owner"]))
+    return values | {"text": entry.body}
 
 
 def links(entry: Entry) -> list[str]:

@@ -248,8 +248,8 @@ def _beads_issue(given: dict[str, Any]) -> ForeignTask:
         task.lose("checkboxes", f"ticked there: {ticked}")
     parts = (("", "description"), ("Design", "design"), ("Notes", "notes"))
     model.sections(task, [(heading, given.get(name)) for heading, name in parts])
-    said = [one if isinstance(one, dict) else {"text": model.line(one)} for one in _rows(given.get("comments"))]
-    model.set_comments(task, [(one.get("author"), one.get("created_at"), one.get("text")) for one in said])
+    comments = [one if isinstance(one, dict) else {"text": model.line(one)} for one in _rows(given.get("comments"))]
+    model.set_comments(task, [(one.get("author"), one.get("created_at"), one.get("text")) for one in comments])
     model.set_acceptance(task, (_BULLET.sub("", one) for one in criteria.splitlines()))
     model.set_status(task, given.get("status"), _BEADS_STATUS, _BEADS_INEXACT)
     model.set_priority(task, given.get("priority"), _BEADS_PRIORITY)
@@ -400,12 +400,12 @@ def _names(given: object, key: str) -> list[str]:
 def _comments(given: object) -> list[tuple[object, object, object]]:
     """Only `gh` gives comments themselves; the REST API gives their number."""
     rows = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    said: list[tuple[object, object, object]] = []
+    comments: list[tuple[object, object, object]] = []
     for one in rows:
         author = one.get("author") or one.get("user") or {}
         name = author.get("login") if isinstance(author, dict) else author
-        said.append((name, one.get("createdAt") or one.get("created_at"), one.get("body")))
-    return said
+        comments.append((name, one.get("createdAt") or one.get("created_at"), one.get("body")))
+    return comments
 
 
 _TASKMASTER_STATUS: Final[Mapping[str, Target]] = {
