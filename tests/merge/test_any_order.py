@@ -22,22 +22,13 @@ from aof.merge.names import Census
 from aof.store.fold import Folded, fold
 from aof.tasks.model import Task
 from aof.workflows.model import leases
-from tests.support.forks import Clone, Repository, sealed
+from tests.support.forks import GATED, Clone, Repository, sealed
 
 _AGENTS = ("ann", "ben", "cas")
 _TEXTS = {
     "ann": "ONE\n\ntwo\n\nthree\n",
     "ben": "one\n\ntwo\n\nTHREE\n",
     "cas": "one\n\ntwo\n\nthree\n\nfour\n",
-}
-_GATED = {
-    "name": "gated",
-    "hops": [
-        {"id": "draft", "role": "writer"},
-        {"id": "left", "role": "writer", "dependsOn": ["draft"]},
-        {"id": "right", "role": "writer", "dependsOn": ["draft"]},
-        {"id": "check", "role": "reviewer", "dependsOn": ["left", "right"], "canReject": True},
-    ],
 }
 
 
@@ -46,7 +37,7 @@ class Histories:
 
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
-        self.repository = Repository([_GATED])
+        self.repository = Repository([GATED])
         root = self.repository.root
         for number in range(3):
             root.fabric.create(f"base {number}", review=False, brief="one\n\ntwo\n\nthree\n")
