@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from aof.api.fabric import Fabric
 from aof.kernel.model import Policy
+from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.testing import FakeClock
 from tests.support.room import Room
 
 
@@ -21,3 +24,16 @@ def fabric(room: Room) -> Fabric:
 def worklog(room: Room) -> Path:
     """Where WORKLOG.md lies."""
     return room.root / "WORKLOG.md"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A data directory of `pm`."""
+    return Path(init_data_dir(tmp_path / ".aof", actor="pm")[0])
+
+
+@pytest.fixture
+def opened(root: Path, clock: FakeClock) -> Iterator[Fabric]:
+    """A fabric of `pm` over the files of that directory."""
+    with open_fabric(root, actor="pm", clock=clock) as fabric:
+        yield fabric

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aof.api.fabric import Fabric
-from aof.documents.worklog_text import parse_worklog
+from aof.documents.worklog_text import Entry, parse_worklog
 from aof.errors import AofError
 from aof.kernel.model import Policy, WorklogPolicy
 from aof.service.upkeep import diagnose, export_data_dir, import_data_dir
@@ -258,15 +258,20 @@ def _chart(agents: list[dict[str, str]]) -> Any:
     return FixedChart(chart_of(schemaVersion=1, agents=agents))
 
 
-@requirement("comms.delivery.append-only")
-def test_an_edited_and_a_deleted_entry_are_found_and_named_with_their_author(
-    fabric: Fabric, worklog: Path, clock: FakeClock
-) -> None:
+def _four_entries(fabric: Fabric, worklog: Path, clock: FakeClock) -> tuple[str, tuple[Entry, ...]]:
+    """The WORKLOG with four entries of ada, a minute apart."""
     for number in range(4):
         fabric.worklog_add("escalation.requested", agent="ada", subject=f"Number {number}", body="All is well.")
         clock.sleep(60)
     whole = worklog.read_text()
-    entries = parse_worklog(whole).entries
+    return whole, parse_worklog(whole).entries
+
+
+@requirement("comms.delivery.append-only")
+def test_an_edited_and_a_deleted_entry_are_found_and_named_with_their_author(
+    fabric: Fabric, worklog: Path, clock: FakeClock
+) -> None:
+    whole, entries = _four_entries(fabric, worklog, clock)
     changed = whole.replace(entries[0].text, entries[0].text.replace("well", "lost")).replace(entries[1].text, "")
     worklog.write_text(changed)
     report = fabric.worklog_check()
@@ -448,11 +453,7 @@ def test_a_handoff_of_the_fabric_writes_its_line_by_itself(fabric: Fabric) -> No
 def test_doctor_puts_changed_and_deleted_entries_back_on_request(
     fabric: Fabric, worklog: Path, clock: FakeClock
 ) -> None:
-    for number in range(4):
-        fabric.worklog_add("escalation.requested", agent="ada", subject=f"Number {number}", body="All is well.")
-        clock.sleep(60)
-    whole = worklog.read_text()
-    entries = parse_worklog(whole).entries
+    whole, entries = _four_entries(fabric, worklog, clock)
     edited = entries[0].text.replace("well", "lost")
     worklog.write_text(whole.replace(entries[0].text, edited).replace(f"{entries[1].text}\n\n", ""))
     problems = {one["code"]: one for one in fabric.worklog_check().problems}

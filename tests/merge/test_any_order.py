@@ -16,27 +16,19 @@ from hypothesis import strategies as st
 
 from aof.errors import AofError
 from aof.kernel.model import Event, is_remark
-from aof.merge.commits import Census, Lanes, in_order, newest
+from aof.merge.commits import Lanes, in_order, newest
 from aof.merge.model import Commit, Lane
+from aof.merge.names import Census
 from aof.store.fold import Folded, fold
 from aof.tasks.model import Task
 from aof.workflows.model import leases
-from tests.support.forks import Clone, Repository, sealed
+from tests.support.forks import GATED, Clone, Repository, sealed
 
 _AGENTS = ("ann", "ben", "cas")
 _TEXTS = {
     "ann": "ONE\n\ntwo\n\nthree\n",
     "ben": "one\n\ntwo\n\nTHREE\n",
     "cas": "one\n\ntwo\n\nthree\n\nfour\n",
-}
-_GATED = {
-    "name": "gated",
-    "hops": [
-        {"id": "draft", "role": "writer"},
-        {"id": "left", "role": "writer", "dependsOn": ["draft"]},
-        {"id": "right", "role": "writer", "dependsOn": ["draft"]},
-        {"id": "check", "role": "reviewer", "dependsOn": ["left", "right"], "canReject": True},
-    ],
 }
 
 
@@ -45,7 +37,7 @@ class Histories:
 
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
-        self.repository = Repository([_GATED])
+        self.repository = Repository([GATED])
         root = self.repository.root
         for number in range(3):
             root.fabric.create(f"base {number}", review=False, brief="one\n\ntwo\n\nthree\n")

@@ -7,24 +7,14 @@ import pytest
 from aof.errors import StaleLease
 from aof.kernel.model import Outcome
 from aof.workflows.model import workflow_of
-from tests.support.forks import Clone, Repository
-
-_GATED = {
-    "name": "gated",
-    "hops": [
-        {"id": "draft", "role": "writer"},
-        {"id": "left", "role": "writer", "dependsOn": ["draft"]},
-        {"id": "right", "role": "writer", "dependsOn": ["draft"]},
-        {"id": "check", "role": "reviewer", "dependsOn": ["left", "right"], "canReject": True},
-    ],
-}
+from tests.support.forks import GATED, Clone, Repository
 
 
 class Gated:
     """Two clones of a task whose first hop is done."""
 
     def __init__(self) -> None:
-        self.repository = Repository([_GATED])
+        self.repository = Repository([GATED])
         self.a: Clone = self.repository.root
         self.task = self.a.fabric.create("gated", workflow="gated").task_id
         self.do(self.a, "draft", "ann")

@@ -39,8 +39,9 @@ def _superseded(clone: Clone) -> list[Event]:
 def test_a_superseded_event_can_be_read_as_its_author_wrote_it(merged: Clone) -> None:
     written = [as_written(event) for event in _superseded(merged)]
     assert {"task.attempt.started", "task.completed", "task.progress"} <= {event.type for event in written}
-    noted = next(event for event in written if event.type == "task.progress")
-    assert noted.payload["workLog"] == "ben: Notes: ben began"
+    assert (
+        next(event for event in written if event.type == "task.progress").payload["workLog"] == "ben: Notes: ben began"
+    )
     assert as_written(merged.log[0]) is merged.log[0]
 
 

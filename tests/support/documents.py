@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aof.documents.projection import Extension, Facts, Files, PastEvents, Rewritten, lock_of
-from aof.kernel.model import Draft, Event
+from aof.documents.projection import Extension, Facts, Files, PastEvents, Projection, Rewritten, lock_of
+from aof.kernel.model import Draft, Event, Policy
 from aof.store.port import Scope, Store
 
 NAME, PATH = "NOTES", "NOTES.md"
 SCOPE = Scope(names=frozenset({lock_of(NAME)}))
 
 
-class Notes:
+class Notes(Projection):
     """Each event `document.noted` is a line at the end; `document.titled` changes the first line."""
 
     name, path, types = NAME, PATH, ("document.",)
 
     def __init__(self, *, whole: bool = False) -> None:
+        super().__init__(Policy())
         self.whole = whole
         self.read = 0
 
@@ -26,7 +27,7 @@ class Notes:
             return None
         return Extension("".join(_line(event) for event in fresh), note)
 
-    def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
+    def updated(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
         self.read += 1
         text = files.text(PATH) or "# Notes\n"
         missing: list[Event] = []

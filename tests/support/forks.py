@@ -21,6 +21,17 @@ from aof.store.memory import FixedWorkflows, MemoryStore
 from aof.tasks.model import Task
 from aof.testing import FakeClock
 
+# A workflow with two hops side by side.
+GATED = {
+    "name": "gated",
+    "hops": [
+        {"id": "draft", "role": "writer"},
+        {"id": "left", "role": "writer", "dependsOn": ["draft"]},
+        {"id": "right", "role": "writer", "dependsOn": ["draft"]},
+        {"id": "check", "role": "reviewer", "dependsOn": ["left", "right"], "canReject": True},
+    ],
+}
+
 
 class Repository:
     """All lanes that anybody has written, as git would carry them about."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from aof.documents import charter_rules, markdown, reading
+from aof.documents import charter_rules, hand_edits, markdown, reading
 from aof.documents.charter import (
     CREATED,
     EDITS,
@@ -20,12 +20,8 @@ from aof.documents.charter import (
     CreateCharter,
     SignCharter,
     decisions,
-    items,
-    parse_charter,
     replayed,
     scopes,
-    seconds,
-    sections,
 )
 from aof.documents.charter_rules import (
     CONTRACT_STATUSES,
@@ -36,7 +32,7 @@ from aof.documents.charter_rules import (
     Charter,
     CharterLane,
 )
-from aof.documents.markdown import conflict_marks, scan, unclosed
+from aof.documents.charter_text import items, parse_charter, seconds, sections
 from aof.errors import Call, InvalidInput, NoCharter
 from aof.kernel.declarations import Cli, Extra, Family, Operation, Params, Spelling, one_of, param
 from aof.kernel.findings import DocumentFinding
@@ -100,7 +96,7 @@ def _findings(
     with environment.store.unit(Scope()) as unit:
         worklog = unit.document(WORKLOG)
     chart = environment.chart.whole() if environment.org is not None else None
-    yield from _of_text(text)
+    yield from markdown.damage(text)
     yield from _of_sections(text)
     yield from _of_session(charter, lines.get(1, 1), events)
     yield from charter_rules.of_values(charter, lines)
@@ -111,21 +107,13 @@ def _findings(
     yield from charter_rules.of_kickoff(charter, lines.get(10, 1), status_block=bool(_STATUS_BLOCK.search(worklog)))
     yield from _of_locks(environment, charter)
     yield from _of_changes(charter, lines.get(3, 1), agent, changed)
-    for line, edit in markdown.kept_edits(reading.foreseen(environment, NAME, EDITS)[EDITS]):
+    for line, edit in hand_edits.kept_edits(reading.foreseen(environment, NAME, EDITS)[EDITS]):
         how = "amend the charter, or let a maintainer decide, if it is meant; then delete the section"
         yield DocumentFinding(1, "changed_by_hand", f"{edit.what}, see {EDITS}:{line}; {how}")
 
 
 def _events(environment: Environment) -> list[Event]:
     return list(environment.store.told(TYPES))
-
-
-def _of_text(text: str) -> Iterator[DocumentFinding]:
-    lines = scan(text)
-    for number in unclosed(lines):
-        yield DocumentFinding(number, "unclosed", "a fenced block or a comment that is never closed", "warning")
-    for number in conflict_marks(lines):
-        yield DocumentFinding(number, "conflict_mark", "a mark that a failed merge has left")
 
 
 def _of_sections(text: str) -> Iterator[DocumentFinding]:

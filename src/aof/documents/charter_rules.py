@@ -1,7 +1,4 @@
-"""The session charter as data.
-
-Who takes part, who owns which files, what needs a person; its changes, and what is wrong with one.
-"""
+"""The session charter as data: its parts, its changes, which files belong to whom, and what is wrong with one."""
 
 from __future__ import annotations
 
@@ -66,7 +63,7 @@ __all__ = ["Band", "Gate"]
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A part of the charter."""
+    """The form of all parts of the charter."""
 
 
 class Participant(_Part, frozen=True, kw_only=True):
@@ -194,7 +191,7 @@ class Charter(_Part, frozen=True, kw_only=True):
 
 
 class _Change(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="change"):
-    """One change."""
+    """The form of all changes of the charter."""
 
 
 class SetField(_Change, frozen=True, kw_only=True, tag="field"):
@@ -282,12 +279,12 @@ def packed(changes: tuple[Change, ...]) -> list[dict[str, Any]]:
 
 def described(changes: tuple[Change, ...]) -> str:
     """The changes in a few words, for people."""
-    said = [_WORDS[type(change)](change) for change in changes if not isinstance(change, TickItem)]
+    parts = [_WORDS[type(change)](change) for change in changes if not isinstance(change, TickItem)]
     for done, word in ((True, "done"), (False, "open again")):
         numbers = [str(one.number) for one in changes if isinstance(one, TickItem) and one.done is done]
         if numbers:
-            said.append(f"kickoff items {', '.join(numbers)} are {word}")
-    return "; ".join(said)
+            parts.append(f"kickoff items {', '.join(numbers)} are {word}")
+    return "; ".join(parts)
 
 
 _WORDS: Final[dict[type[Change], Callable[[Any], str]]] = {
@@ -409,7 +406,7 @@ def common_path(one: str, other: str, *, literal: bool = False) -> str | None:
     if not first or not second:
         return None
     if literal:
-        second = tuple(_literal(segment) for segment in second)
+        second = tuple(segment.replace("*", "\0").replace("?", "\1") for segment in second)
     ways = [(first, second)]
     if _is_plain(first[-1]):
         ways.append(((*first, ANY), second))
@@ -433,10 +430,6 @@ def _segments(pattern: str) -> tuple[str, ...]:
     if text.endswith("/"):
         parts.append(ANY)
     return tuple(parts[:_DEEPEST])
-
-
-def _literal(segment: str) -> str:
-    return segment.replace("*", "\0").replace("?", "\1")
 
 
 @cache
@@ -574,14 +567,10 @@ def of_lanes(lanes: Sequence[CharterLane]) -> Iterator[DocumentFinding]:
         for other in lanes[:place]:
             if lane.shared or other.shared or lane.owner == other.owner:
                 continue
-            if (met := _meeting(lane, other)) is not None:
+            paths = (common_path(theirs, own) for theirs in other.patterns for own in lane.patterns)
+            if (met := next((path for path in paths if path is not None), None)) is not None:
                 what = f"{met} belongs to the lanes {other.name!r} ({other.owner}) and {lane.name!r} ({lane.owner})"
                 yield DocumentFinding(lane.line, "lane_overlap", what)
-
-
-def _meeting(one: CharterLane, other: CharterLane) -> str | None:
-    """A path that the patterns of both lanes take."""
-    return next((met for a in other.patterns for b in one.patterns if (met := common_path(a, b)) is not None), None)
 
 
 def of_kickoff(charter: Charter, line: int, *, status_block: bool) -> Iterator[DocumentFinding]:
@@ -604,8 +593,8 @@ def of_kickoff(charter: Charter, line: int, *, status_block: bool) -> Iterator[D
                 )
             continue
         why = {6: f"; unsigned: {', '.join(charter.unsigned)}"}.get(number, "")
-        said = "is ticked, and not so" if item.done else "is open"
-        yield DocumentFinding(item.line, "kickoff_untrue", f"item {number} {said}: {item.text}{why}")
+        how = "is ticked, and not so" if item.done else "is open"
+        yield DocumentFinding(item.line, "kickoff_untrue", f"item {number} {how}: {item.text}{why}")
 
 
 def owners_of(lanes: Iterable[CharterLane], paths: Iterable[str]) -> dict[str, CharterLane]:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import msgspec
 
 from aof.documents import projection
-from aof.documents.charter import parse_charter
+from aof.documents.charter_text import parse_charter
 from aof.documents.mail_rules import MailMessage
 from aof.documents.worklog import LINK, envelopes, links
 from aof.documents.worklog_rules import Say
@@ -28,11 +28,11 @@ _MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::\d\d(?:\.\d
 State = Literal["open", "objected", "ready", "decided", "accepted", "rejected", "superseded"]
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A part of what stands."""
+class _Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The form of all records here."""
 
 
-class Version(_Part, frozen=True, kw_only=True):
+class Version(_Record, frozen=True, kw_only=True):
     """One version of a proposal."""
 
     event_id: str
@@ -40,7 +40,7 @@ class Version(_Part, frozen=True, kw_only=True):
     text: str
 
 
-class Proposal(_Part, frozen=True, kw_only=True):
+class Proposal(_Record, frozen=True, kw_only=True):
     """A proposal with all of its versions, the latest first in `fields`.
 
     Its `state` is `ready` once nobody has objected until the deadline: it may be decided, and is no decision yet.
@@ -58,7 +58,7 @@ class Proposal(_Part, frozen=True, kw_only=True):
     decided_by: str | None = None
 
 
-class Dispute(_Part, frozen=True, kw_only=True):
+class Dispute(_Record, frozen=True, kw_only=True):
     """A counter-recommendation and what followed: which level it has reached, who has rebutted, and what settled it."""
 
     id: str
@@ -77,7 +77,7 @@ class Dispute(_Part, frozen=True, kw_only=True):
         return self.settled_by is None
 
 
-class ConflictReview(_Part, frozen=True, kw_only=True):
+class ConflictReview(_Record, frozen=True, kw_only=True):
     """What waits for the maintainer: an escalation that no decision links to."""
 
     id: str
@@ -87,7 +87,7 @@ class ConflictReview(_Part, frozen=True, kw_only=True):
     about: tuple[str, ...] = ()
 
 
-class Standing(_Part, frozen=True, kw_only=True):
+class Standing(_Record, frozen=True, kw_only=True):
     """Everything that was proposed, disputed and escalated."""
 
     proposals: tuple[Proposal, ...] = ()
@@ -169,14 +169,13 @@ def _proposals(known: _Known, disputes: Sequence[Dispute], now: int) -> Iterator
             status=status,
             deadline=deadline,
             fields={key: str(value) for key, value in last.fields.items()},
-            versions=tuple(_version(name, entry) for name, entry in own),
+            versions=tuple(
+                Version(event_id=name, timestamp=f"{entry.date} {entry.time}".strip(), text=entry.text)
+                for name, entry in own
+            ),
             objections=tuple(one.id for one in objections),
             decided_by=decided,
         )
-
-
-def _version(name: str, entry: Entry) -> Version:
-    return Version(event_id=name, timestamp=f"{entry.date} {entry.time}".strip(), text=entry.text)
 
 
 def _state(status: str, decided: str | None, objected: bool, deadline: int | None, now: int) -> State:  # noqa: FBT001 - one fact of several
@@ -203,7 +202,7 @@ def objections_end(deadline: str) -> int | None:
 
 def _reviews(known: _Known) -> Iterator[ConflictReview]:
     for name, entry in known.of("escalation"):
-        about = tuple(link for link in known.links[name])
+        about = tuple(known.links[name])
         if known.deciding(name, *(link for link in about if link.startswith(("WL-", "PROP-", "MSG-")))) is None:
             yield ConflictReview(
                 id=name,
@@ -222,12 +221,12 @@ class Follow(Say, frozen=True, kw_only=True):
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The whole WORKLOG, and the charter."""
-        own = Say.needs(self, known, needs)
+        own = super().needs(known, needs)
         return msgspec.structs.replace(own, documents=own.documents | _READ)
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """What stands comes first, then the entry itself."""
-        return self.settled(records, _standing(records, now)) or Say.decide(self, records, now, decide)
+        return self.settled(records, _standing(records, now)) or super().decide(records, now, decide)
 
     def settled(self, records: Records, known: Standing) -> AofError | None:
         """Why the entry does not fit to what stands."""
@@ -362,8 +361,8 @@ def only_in_mailbox(
             what = f"{message.message_id} was decided, and no decision of the WORKLOG names it"
             yield DocumentFinding(line, "decision_only_in_mailbox", f"{what}; record it: aof worklog decide … --link")
     for line, message in there:
-        said = f"{message.subject}\n{message.body}\n" + "\n".join(message.fields.values())
-        if message.type == "handoff-ready" and not handed_over(entries, message.sender, said):
+        text = f"{message.subject}\n{message.body}\n" + "\n".join(message.fields.values())
+        if message.type == "handoff-ready" and not handed_over(entries, message.sender, text):
             what = f"{message.message_id} says that work is ready, and no handoff of {message.sender} is in the WORKLOG"
             yield DocumentFinding(line, "handoff_only_in_mailbox", what)
         recorded = _decides(message) and message.message_id in decided
@@ -380,12 +379,11 @@ def _decides(message: MailMessage) -> bool:
 def handed_over(entries: Sequence[Entry], sender: str, text: str) -> bool:
     """Whether the text refers to a handoff that the sender has posted: to the entry itself, or to its task."""
     named = set(LINK.findall(text))
-    own = [one for one, entry in zip(envelopes(entries), entries, strict=True) if _hands(entry, sender)]
-    return any(one.event_id in named or named & {*one.links} for one in own)
-
-
-def _hands(entry: Entry, sender: str) -> bool:
-    return entry.form in _WORK and sender in (entry.actor, entry.owner)
+    return any(
+        one.event_id in named or named & {*one.links}
+        for one, entry in zip(envelopes(entries), entries, strict=True)
+        if entry.form in _WORK and sender in (entry.actor, entry.owner)
+    )
 
 
 def unproven_agreements(entries: Sequence[Entry], acks: Mapping[str, AbstractSet[str]]) -> Iterator[DocumentFinding]:
@@ -397,15 +395,15 @@ def unproven_agreements(entries: Sequence[Entry], acks: Mapping[str, AbstractSet
     for one, entry in known:
         if entry.form != "decision":
             continue
-        for name in _claimed(entry):
+        for name in _said_to_agree(entry):
             others = [other for other, _ in known if other.actor == name and other.event_id != one.event_id]
             linked = {*one.links, one.event_id}
-            told = any(linked & {*other.links, other.event_id} for other in others)
-            if not told and not any(name in acks.get(link, ()) for link in one.links):
+            proven = any(linked & {*other.links, other.event_id} for other in others)
+            if not proven and not any(name in acks.get(link, ()) for link in one.links):
                 what = f"'{entry.subject[:60]}' says that {name} agrees, and nothing of {name} says so"
                 yield DocumentFinding(entry.line, "agreement_unproven", what)
 
 
-def _claimed(entry: Entry) -> list[str]:
+def _said_to_agree(entry: Entry) -> list[str]:
     found = [name for names in _AGREED.findall(entry.text) for name in re.split(r",[ \t]*|[ \t]+and[ \t]+", names)]
     return [name for name in dict.fromkeys(one.rstrip(".") for one in found) if name and name != entry.actor]

@@ -22,7 +22,19 @@ from aof.documents.mail_rules import (
     ReviewPayload,
     is_message_id,
 )
-from aof.documents.markdown import bold_field, cells, closes_code, code_blocks, heading, opens_code, plain_field, row
+from aof.documents.markdown import (
+    bold_field,
+    cells,
+    closes_code,
+    code_blocks,
+    heading,
+    opens_code,
+    outside_code,
+    plain_field,
+    row,
+    table,
+)
+from aof.kernel.findings import DocumentFinding
 
 INBOX: Final = "Inbox Snapshot"
 QUEUE: Final = "Open Queue (Newest First)"
@@ -175,15 +187,6 @@ _QUICK: Final = re.compile(
 )
 
 
-class CardProblem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something that is wrong with a file, by its line."""
-
-    line: int
-    code: str
-    detail: str
-    severity: Literal["error", "warning"] = "error"
-
-
 class Card(msgspec.Struct, frozen=True, kw_only=True):
     """A card as it was read. Lines are counted from its heading, which is line 0.
 
@@ -197,7 +200,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     status_line: int | None
     ack_after: int
     listed: bool
-    problems: tuple[CardProblem, ...]
+    problems: tuple[DocumentFinding, ...]
 
 
 @lru_cache(maxsize=4096)  # from one command to the next, most cards stay as they are
@@ -221,7 +224,7 @@ def read_card_quickly(text: str) -> MailMessage | None:
     )
 
 
-class _Reading:
+class _CardReading:
     """What has been read of a card so far."""
 
     def __init__(self, text: str) -> None:
@@ -230,7 +233,7 @@ class _Reading:
         self.values: dict[str, str] = {}
         self.places: dict[str, int] = {}
         self.extra: dict[str, str] = {}
-        self.problems: list[CardProblem] = []
+        self.problems: list[DocumentFinding] = []
 
     def field(self, name: str, value: str, place: int) -> None:
         known = _KNOWN.get(name.lower())
@@ -242,12 +245,12 @@ class _Reading:
             self.values[known], self.places[known] = value, place
 
     def problem(self, place: int, code: str, detail: str, *, warning: bool = False) -> None:
-        self.problems.append(CardProblem(place, code, detail, "warning" if warning else "error"))
+        self.problems.append(DocumentFinding(place, code, detail, "warning" if warning else "error"))
 
 
 def read_card(text: str) -> Card:
     """The card that the text is, from its heading on."""
-    reading = _Reading(text)
+    reading = _CardReading(text)
     form: Literal["bold", "table"]
     form, begin = _header(reading)
     end = len(reading.lines)
@@ -266,7 +269,7 @@ def read_card(text: str) -> Card:
     )
 
 
-def _header(reading: _Reading) -> tuple[Literal["bold", "table"], int]:
+def _header(reading: _CardReading) -> tuple[Literal["bold", "table"], int]:
     """Read the fields; the form of the card, and the place behind them."""
     place = _next(reading, 1)
     if place < len(reading.lines) and [name.lower() for name in cells(reading.lines[place])] == ["field", "value"]:
@@ -282,7 +285,7 @@ def _header(reading: _Reading) -> tuple[Literal["bold", "table"], int]:
     return "bold", last
 
 
-def _table(reading: _Reading, place: int) -> int:
+def _table(reading: _CardReading, place: int) -> int:
     while place < len(reading.lines) and reading.lines[place].lstrip().startswith("|"):
         row = cells(reading.lines[place])
         if set("".join(row)) <= set(":- "):
@@ -297,14 +300,14 @@ def _table(reading: _Reading, place: int) -> int:
     return place
 
 
-def _next(reading: _Reading, place: int) -> int:
+def _next(reading: _CardReading, place: int) -> int:
     """The next line that is not blank."""
     while place < len(reading.lines) and not reading.lines[place].strip():
         place += 1
     return place
 
 
-def _body(reading: _Reading, form: str, begin: int, end: int) -> tuple[list[Ack], list[str], int, bool]:
+def _body(reading: _CardReading, form: str, begin: int, end: int) -> tuple[list[Ack], list[str], int, bool]:
     """The acknowledgements, the lines of the body, and where the next acknowledgement goes."""
     acks: list[Ack] = []
     kept: list[str] = []
@@ -338,7 +341,7 @@ def _body(reading: _Reading, form: str, begin: int, end: int) -> tuple[list[Ack]
     return acks, kept, after, listed
 
 
-def _ack(reading: _Reading, place: int, text: str) -> Ack:
+def _ack(reading: _CardReading, place: int, text: str) -> Ack:
     parts = [part.strip() for part in _PARTS.split(text, maxsplit=2)]
     if len(parts) == 3 and all(parts):  # noqa: PLR2004 - actor, date, reason
         return Ack(*parts)
@@ -346,7 +349,7 @@ def _ack(reading: _Reading, place: int, text: str) -> Ack:
     return Ack(parts[0] if len(parts) > 1 else "", parts[1] if len(parts) > 1 else "", parts[-1])
 
 
-def _message(reading: _Reading, title: str, acks: list[Ack], body: str) -> MailMessage:
+def _message(reading: _CardReading, title: str, acks: list[Ack], body: str) -> MailMessage:
     values = reading.values
     sender, receiver = _parties(reading)
     status, disposition = _status(reading)
@@ -381,7 +384,7 @@ def _message(reading: _Reading, title: str, acks: list[Ack], body: str) -> MailM
     )
 
 
-def _parties(reading: _Reading) -> tuple[str, str]:
+def _parties(reading: _CardReading) -> tuple[str, str]:
     given, to = reading.values.get("From", ""), reading.values.get("To", "")
     if not to and (found := _ARROW.fullmatch(given)):
         return found[1].strip(), found[2].strip()
@@ -391,21 +394,21 @@ def _parties(reading: _Reading) -> tuple[str, str]:
     return given, to
 
 
-def _status(reading: _Reading) -> tuple[str, str | None]:
+def _status(reading: _CardReading) -> tuple[str, str | None]:
     """The status as it counts, and how the message was closed where that is what it says."""
-    said = reading.values.get("Status", "").lower()
-    if said == "new":
+    status = reading.values.get("Status", "").lower()
+    if status == "new":
         return "unread", None
-    if said in OPEN:
-        return said, None
-    if said in DISPOSITIONS:
-        return "closed", said
-    if (found := _CLOSED.fullmatch(said)) is not None:
+    if status in OPEN:
+        return status, None
+    if status in DISPOSITIONS:
+        return "closed", status
+    if (found := _CLOSED.fullmatch(status)) is not None:
         return "closed", found[1]
     if "Status" in reading.places:
-        detail = f"Status {said[:40]!r} is none of {', '.join((*OPEN, 'closed'))}"
+        detail = f"Status {status[:40]!r} is none of {', '.join((*OPEN, 'closed'))}"
         reading.problem(reading.places["Status"], "unknown_status", detail)
-    return said, None
+    return status, None
 
 
 # Bold text, headings and rules deeper than Markdown looks for them, and the first row of a card's table.
@@ -422,7 +425,7 @@ def trimmed_body(text: str) -> str:
 def contained_body(body: str) -> str:
     """The body as it stands in a card."""
     lines = markdown.contained(body).split("\n")
-    for place in _outside_code(lines):
+    for place in outside_code(lines):
         if found := _OWN.match(lines[place]):
             lines[place] = f"{lines[place][: found.end()]}\\{lines[place][found.end() :]}"
     return "\n".join(lines)
@@ -431,23 +434,11 @@ def contained_body(body: str) -> str:
 def original_body(text: str) -> str:
     """What `contained` was made from."""
     lines = text.split("\n")
-    for place in _outside_code(lines):
+    for place in outside_code(lines):
         found = _OWN.match(lines[place])
         if found is not None and (found[2] or found[4]):
             lines[place] = lines[place][: found.end() - 1] + lines[place][found.end() :]
     return markdown.original("\n".join(lines))
-
-
-def _outside_code(lines: list[str]) -> Iterator[int]:
-    """The places of lines that are in no fenced block; a fence that is never closed is none."""
-    place = 0
-    blocks = code_blocks(lines)
-    while place < len(lines):
-        if place in blocks:
-            place = blocks[place]
-        else:
-            yield place
-            place += 1
 
 
 _BULLET: Final = re.compile(r"\s*[-*]\s+(.+)")
@@ -598,14 +589,9 @@ def find_table(text: str, section: MailboxSection) -> TablePlace | None:
     return None
 
 
-def snapshot_cells(one: InboxRow) -> tuple[str, ...]:
+def _snapshot_cells(one: InboxRow) -> tuple[str, ...]:
     """The cells of an agent's row."""
     return (one.agent, str(one.unread), one.oldest_unread, one.needs_response_by)
-
-
-def queue_cells(message: MailMessage) -> tuple[str, ...]:
-    """The cells of a message's row in the queue."""
-    return (message.message_id, f"{message.sender} -> {message.receiver}", message.priority, cell(message.subject))
 
 
 def cell(text: str) -> str:
@@ -620,9 +606,9 @@ def snapshot_edits(text: str, table: TablePlace, wanted: Sequence[InboxRow], eol
     for one in wanted:
         place = there.get(one.agent)
         if place is None:
-            new.append(row(snapshot_cells(one)) + eol)
-        elif place.cells != snapshot_cells(one):
-            edits.append(TableEdit(place.start, place.end, row(snapshot_cells(one)) + eol))
+            new.append(row(_snapshot_cells(one)) + eol)
+        elif place.cells != _snapshot_cells(one):
+            edits.append(TableEdit(place.start, place.end, row(_snapshot_cells(one)) + eol))
     if new:
         edits.append(_insert(text, table.bottom, "".join(new), eol))
     return edits
@@ -638,7 +624,8 @@ def queue_edits(
     for message in wanted:
         place = there.get(message.message_id)
         if place is None:
-            waiting.append(row(queue_cells(message)) + eol)
+            parties = f"{message.sender} -> {message.receiver}"
+            waiting.append(row((message.message_id, parties, message.priority, cell(message.subject))) + eol)
             continue
         if waiting:
             edits.append(_insert(text, place.start, "".join(waiting), eol))
@@ -662,7 +649,4 @@ def _insert(text: str, place: int, lines: str, eol: str) -> TableEdit:
 
 def empty(name: str) -> list[str]:
     """The lines of a section that has no rows yet."""
-    lines = [f"## {name}", ""]
-    if name in HEADERS:
-        lines += [row(HEADERS[name]), "|" + " --- |" * len(HEADERS[name]), ""]
-    return lines
+    return [f"## {name}", "", *([*table(HEADERS[name]), ""] if name in HEADERS else [])]

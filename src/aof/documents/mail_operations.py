@@ -9,11 +9,12 @@ from msgspec import UNSET, UnsetType
 
 from aof.documents import mail_rules, mail_service, mailbox, reading
 from aof.documents.charter import PATH as CHARTER
-from aof.documents.mail_cards import CLOSED, CardProblem
+from aof.documents.mail_cards import CLOSED
 from aof.documents.mail_rules import MailMessage, OverdueMail
 from aof.documents.mailbox import opened
 from aof.errors import AofError, Call, InvalidInput, MessageNotFound
 from aof.kernel.declarations import Cli, Cursor, Family, Operation, Params, Reason, Spelling, param
+from aof.kernel.findings import DocumentFinding
 from aof.kernel.model import day
 from aof.kernel.results import Result
 from aof.org import rights
@@ -62,7 +63,7 @@ class MailReport(Result, frozen=True, kw_only=True):
     """What is wrong with a mailbox. Warnings alone leave it in order."""
 
     ok: bool
-    problems: tuple[CardProblem, ...]
+    problems: tuple[DocumentFinding, ...]
 
 
 class ArchivedMail(Result, frozen=True, kw_only=True):

@@ -1,7 +1,4 @@
-"""Mail between agents, as the rules see it: a message, its payload, status, receivers, times and escalation.
-
-Must not know how mail is written or kept.
-"""
+"""Mail between agents, as the rules see it: a message, its payload, status, receivers, times and escalation."""
 
 from __future__ import annotations
 
@@ -208,11 +205,11 @@ def _dispositions(standing: MailStanding) -> tuple[str, ...]:
 def _no_disposition(
     message: MailMessage, given: str | None, allowed: tuple[str, ...], standing: MailStanding
 ) -> AofError:
-    there = ", ".join(allowed)
+    listed = ", ".join(allowed)
     call = Call("mail_close", {"message_id": message.message_id, "disposition": allowed[0], "reason": "…"})
     if given is None or given not in (*DISPOSITIONS, DEFERRED):
-        said = "needs a disposition" if given is None else f"cannot be closed as {given[:40]!r}"
-        return InvalidInput(f"{message.message_id} {said}", f"give one of {there}", call)
+        what = "needs a disposition" if given is None else f"cannot be closed as {given[:40]!r}"
+        return InvalidInput(f"{message.message_id} {what}", f"give one of {listed}", call)
     why = {
         "withdrawn": "only its sender withdraws a message",
         DEFERRED: "only a maintainer defers a message",
@@ -221,7 +218,7 @@ def _no_disposition(
     if given == "abandoned" and standing.maintainer:
         turns = standing.unanswered
         why += "; it was not escalated" if turns is None else f"; so far there were {turns}"
-    return StatusNotAllowed(why, f"close it as one of {there}", call)
+    return StatusNotAllowed(why, f"close it as one of {listed}", call)
 
 
 def _impossible(message: MailMessage, target: str) -> AofError:
@@ -263,8 +260,7 @@ TURN_ENDED: Final = "agent.turn.ended"
 
 def sent(message: MailMessage) -> Draft:
     """A message was sent; everything that its card says is in the event."""
-    said: dict[str, Any] = msgspec.to_builtins(message)
-    return _draft(SENT, messageId=message.message_id, message=said)
+    return _draft(SENT, messageId=message.message_id, message=msgspec.to_builtins(message))
 
 
 def changed(message: MailMessage, change: StatusChange, ack: Ack) -> Draft:
@@ -380,11 +376,12 @@ def resolved(receiver: str, policy: Policy) -> str | AofError:
         return policy.maintainers[0] if len(policy.maintainers) == 1 else MAINTAINER
     if problem := kernel_limits.name("to", receiver):
         return problem
-    chart = policy.org
-    if chart is None:
-        return _without_roles(receiver) if receiver.startswith(ROLE) else receiver
-    role = receiver.removeprefix(ROLE)
-    if receiver not in chart.by_id and receiver not in policy.maintainers and role in chart.holders:
+    chart, role = policy.org, receiver.removeprefix(ROLE)
+    if chart is None and receiver.startswith(ROLE):
+        what = f"there is no org chart that says who has the role '{role[:80]}'"
+        return InvalidInput(what, "name an agent, all or maintainer")
+    listed = chart is None or receiver in chart.by_id or receiver in policy.maintainers
+    if chart is not None and not listed and role in chart.holders:
         return f"{ROLE}{role}"
     return unknown_receiver(policy, "to", receiver) or receiver
 
@@ -400,13 +397,6 @@ def unknown_receiver(policy: Policy, field: str, name: str) -> AofError | None:
         f"the org chart has no agent '{name[:80]}'",
         f"{suggestion(name[:80], there, f'give one of {listed}')} for '{field}', or all, maintainer or role:NAME",
         Call("org_show", {}),
-    )
-
-
-def _without_roles(receiver: str) -> InvalidInput:
-    return InvalidInput(
-        f"there is no org chart that says who has the role '{receiver.removeprefix(ROLE)[:80]}'",
-        "name an agent, all or maintainer",
     )
 
 
@@ -484,8 +474,8 @@ def payload_defects(payload: ReviewPayload) -> Iterator[str]:
         ("Ask", payload.ask, ASKS),
     ):
         if value not in allowed:
-            said = f"the {name} cannot be {value[:40]!r}" if value else f"the payload has no {name}"
-            yield f"{said}; it is one of {', '.join(allowed)}"
+            what = f"the {name} cannot be {value[:40]!r}" if value else f"the payload has no {name}"
+            yield f"{what}; it is one of {', '.join(allowed)}"
     if not payload.files:
         yield "the payload has no Files"
     yield from _of_content(payload, found)
@@ -522,9 +512,9 @@ def echo(payload: ReviewPayload, reason: str, others: Iterable[ReviewPayload]) -
         return None
     named = _WORD.findall(reason)
     if payload.revision not in named:
-        said = f"it names {named[0]}" if named else "it names none"
+        instead = f"it names {named[0]}" if named else "it names none"
         return RevisionMismatch(
-            f"the answer to a payload repeats its revision, and {said}",
+            f"the answer to a payload repeats its revision, and {instead}",
             f"begin the reason with {payload.revision}; where the payload is malformed, with {RESEND}",
         )
     if payload.part is None:
@@ -539,12 +529,6 @@ def echo(payload: ReviewPayload, reason: str, others: Iterable[ReviewPayload]) -
     )
 
 
-def asks_for_review(scope: str) -> bool:
-    """Whether a message with this review scope must carry what is to be reviewed."""
-    return scope != NONE
-
-
-_RELATED: Final = "Related"
 _REFERENCE: Final = re.compile(r"\b[A-Z]{2,}-[A-Za-z0-9-]*[0-9]")
 
 
@@ -576,7 +560,7 @@ def message_to_send(mail: Mail, policy: Policy, number: int, now: int) -> MailMe
         return owner
     if isinstance(due, AofError):
         return due
-    if problem := _reference(mail) or _payload(mail):
+    if problem := _incomplete(mail):
         return problem
     return MailMessage(
         message_id=message_id(day(now), number),
@@ -591,15 +575,18 @@ def message_to_send(mail: Mail, policy: Policy, number: int, now: int) -> MailMe
         review_scope=mail.review_scope,
         response_needed_by=due,
         body=mail.body,
-        fields={} if mail.related is None else {_RELATED: mail.related.strip()},
+        fields={} if mail.related is None else {"Related": mail.related.strip()},
     )
 
 
 def _wording(mail: Mail) -> AofError | None:
+    if problem := kernel_limits.name("from", mail.sender):
+        return problem
+    if is_group(mail.sender):
+        what = f"'{mail.sender}' stands for several and sends no mail"
+        return InvalidInput(what, "give the name of an agent as 'from'")
     return (
-        kernel_limits.name("from", mail.sender)
-        or (_group_as_sender(mail.sender) if is_group(mail.sender) else None)
-        or kernel_limits.choice("type", mail.type, MAIL_TYPES)
+        kernel_limits.choice("type", mail.type, MAIL_TYPES)
         or kernel_limits.choice("priority", mail.priority, PRIORITIES)
         or kernel_limits.choice("review scope", mail.review_scope, SCOPES)
         or kernel_limits.line("subject", mail.subject, SUBJECT, required=True)
@@ -608,8 +595,15 @@ def _wording(mail: Mail) -> AofError | None:
     )
 
 
-def _group_as_sender(name: str) -> InvalidInput:
-    return InvalidInput(f"'{name}' stands for several and sends no mail", "give the name of an agent as 'from'")
+def _incomplete(mail: Mail) -> AofError | None:
+    """Why an objection names nothing, or a request for a review has nothing to review."""
+    if mail.type == "objection" and not (mail.related or _REFERENCE.search(f"{mail.subject}\n{mail.body}")):
+        return InvalidInput(
+            "an objection must name what it objects to",
+            "give the message, task or proposal as 'related', such as MSG-20260221-001",
+        )
+    asks = mail.payload is not None or mail.review_scope != NONE
+    return payload_refusal(mail.payload) if asks else None
 
 
 def _closure_owner(mail: Mail, policy: Policy) -> str | AofError:
@@ -648,22 +642,6 @@ def moment(text: str) -> int | None:
         return None
 
 
-def _reference(mail: Mail) -> AofError | None:
-    """An objection names what it objects to."""
-    if mail.type != "objection" or mail.related or _REFERENCE.search(f"{mail.subject}\n{mail.body}"):
-        return None
-    return InvalidInput(
-        "an objection must name what it objects to",
-        "give the message, task or proposal as 'related', such as MSG-20260221-001",
-    )
-
-
-def _payload(mail: Mail) -> AofError | None:
-    if mail.payload is None and not asks_for_review(mail.review_scope):
-        return None
-    return payload_refusal(mail.payload)
-
-
 _TURNS: Final = {"P0": 1, "P1": 2}
 
 
@@ -683,22 +661,16 @@ def overdue(message: MailMessage, agent: str, sent: int, turns: Sequence[int], n
     """
     if message.status != "unread" or message.type == "notify":
         return None
-    missed = _missed(message, sum(1 for begun in turns if begun > sent), now)
+    ended = sum(begun > sent for begun in turns)
+    windows = {message.priority} & _TURNS.keys() | ({"P1"} if message.response_needed_by == NEXT_SESSION else set())
+    due = moment(message.response_needed_by)
+    missed = next((tier for tier in sorted(windows) if ended >= _TURNS[tier]), None)
+    if missed is None and due is not None and now > due:
+        missed = "due date"
     if missed is None:
         return None
     by_date = message.type == "decision-required" and missed == "due date"
     return OverdueMail(message.message_id, agent, missed, escalates=by_date or message.priority in _TURNS)
-
-
-def _missed(message: MailMessage, ended: int, now: int) -> str | None:
-    windows = [message.priority] if message.priority in _TURNS else []
-    if message.response_needed_by == NEXT_SESSION:
-        windows.append("P1")
-    for tier in sorted(windows):
-        if ended >= _TURNS[tier]:
-            return tier
-    due = moment(message.response_needed_by)
-    return "due date" if due is not None and now > due else None
 
 
 class InboxRow(msgspec.Struct, frozen=True):
@@ -737,39 +709,37 @@ def inbox(messages: Sequence[MailMessage], policy: Policy, known: Iterable[str] 
 def _row(agent: str, unread: list[MailMessage]) -> InboxRow:
     if not unread:
         return InboxRow(agent)
-    return InboxRow(agent, len(unread), unread[-1].message_id, _earliest(unread))
-
-
-def _earliest(unread: list[MailMessage]) -> str:
     due = {message.response_needed_by for message in unread} - {NONE}
     dates = sorted((when, text) for text in due if (when := moment(text)) is not None)
-    if dates:
-        return dates[0][1]
-    return NEXT_SESSION if NEXT_SESSION in due else NONE
+    earliest = dates[0][1] if dates else NEXT_SESSION if NEXT_SESSION in due else NONE
+    return InboxRow(agent, len(unread), unread[-1].message_id, earliest)
 
 
 def of_overdue(message: MailMessage, late: OverdueMail, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
     """A message that its receiver did not acknowledge in time."""
     text = f"Escalated: {message.message_id} — {message.subject} — receiver did not ack within {late.tier} window"
-    return _drafts(message, late.agent, text, policy=policy, number=number, now=now)
+    return _escalation(message, late.agent, text, policy=policy, number=number, now=now)
 
 
 def of_payload(message: MailMessage, root: str, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
     """A payload that was malformed again when it was sent once more."""
     text = f"Escalated: {message.message_id} — {message.subject} — payload {root} was malformed twice"
-    return _drafts(message, message.receiver, text, policy=policy, number=number, now=now)
+    return _escalation(message, message.receiver, text, policy=policy, number=number, now=now)
 
 
 def by_hand(message: MailMessage, reason: str, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
     """What its sender wants the maintainer to know about."""
     text = f"Escalated: {message.message_id} — {message.subject} — {reason}"
-    return _drafts(message, message.receiver, text, policy=policy, number=number, now=now)
+    return _escalation(message, message.receiver, text, policy=policy, number=number, now=now)
 
 
-def _drafts(message: MailMessage, agent: str, text: str, *, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
-    told = escalated(message.message_id, agent, text)
+def _escalation(
+    message: MailMessage, agent: str, text: str, *, policy: Policy, number: int, now: int
+) -> tuple[Draft, ...]:
+    """The entry of the WORKLOG, and a message to the maintainers, unless they have sent what it is about."""
+    escalation = escalated(message.message_id, agent, text)
     if message.sender in policy.maintainers or not policy.maintainers:
-        return (told,)
+        return (escalation,)
     several = len(policy.maintainers) > 1
     notice = MailMessage(
         message_id=message_id(day(now), number),
@@ -786,4 +756,4 @@ def _drafts(message: MailMessage, agent: str, text: str, *, policy: Policy, numb
         body=f"{text}.\n\nDecide: send it to somebody else, send it again, close it, or answer it yourself.",
         fields={"Related": message.message_id},
     )
-    return (told, sent(notice))
+    return (escalation, sent(notice))

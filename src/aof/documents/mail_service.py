@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from aof.documents import conflicts, mail_cards, mail_rules, mailbox, markdown, projection, reading, worklog_text
+from aof.documents import conflicts, hand_edits, mail_cards, mail_rules, mailbox, projection, reading, worklog_text
 from aof.documents.charter import PATH as CHARTER
-from aof.documents.mail_cards import CLOSED, CardProblem, cards_of, line_number, read_card, trimmed_body
+from aof.documents.mail_cards import CLOSED, cards_of, line_number, read_card, trimmed_body
 from aof.documents.mail_rules import BODY, Ack, MailMessage, number_of
 from aof.documents.mailbox import Mailbox, opened
 from aof.documents.markdown import inline, plain_text
@@ -23,6 +23,7 @@ from aof.errors import AofError, Call, MessageNotFound, MissingPart, NotCloser, 
 from aof.kernel import limits as kernel_limits
 from aof.kernel import unit_of_work
 from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, Numbers, OnDocument, Records, Verdict
+from aof.kernel.findings import DocumentFinding
 from aof.kernel.model import OURSELVES, Draft, Policy, day, iso
 from aof.store import port
 from aof.store.directory import Problem
@@ -382,7 +383,7 @@ UNREAD, UNCLOSED = "turn_unread", "turn_unclosed"
 _FIXED = ("sender", "receiver", "date", "type", "priority", "subject", "body")
 
 
-def mailbox_problems(here: Environment, policy: Policy, text: str | None) -> list[CardProblem]:
+def mailbox_problems(here: Environment, policy: Policy, text: str | None) -> list[DocumentFinding]:
     """Everything that is wrong with the mailbox of the data directory, or with a text."""
     if text is not None:
         return mailbox.problems(text, policy)
@@ -399,7 +400,7 @@ def mailbox_problems(here: Environment, policy: Policy, text: str | None) -> lis
     return sorted(found, key=lambda problem: problem.line)
 
 
-def _beside_worklog(here: Environment, box: Mailbox) -> Iterator[CardProblem]:
+def _beside_worklog(here: Environment, box: Mailbox) -> Iterator[DocumentFinding]:
     """Decisions and handoffs of which the WORKLOG knows nothing."""
     found = reading.texts(here, worklog_text.NAME, worklog_text.PATH, worklog_text.ARCHIVE)
     known, old = parse_worklog(found[worklog_text.PATH]), parse_worklog(found[worklog_text.ARCHIVE])
@@ -408,7 +409,7 @@ def _beside_worklog(here: Environment, box: Mailbox) -> Iterator[CardProblem]:
     closed = [message for message in _closed(here) if message.message_id not in there]
     entries, rows = (*old.entries, *known.entries), (*old.decisions, *known.decisions)
     for one in conflicts.only_in_mailbox(cards, closed, entries, rows):
-        yield CardProblem(one.line, one.code, one.detail, one.severity)
+        yield DocumentFinding(one.line, one.code, one.detail, one.severity)
 
 
 def _closed(here: Environment) -> Iterator[MailMessage]:
@@ -440,7 +441,7 @@ class _Told:
                 self.status[event.payload["messageId"]] = change.status
 
 
-def _against_log(box: Mailbox, told: _Told, *, bound: bool) -> Iterator[CardProblem]:
+def _against_log(box: Mailbox, told: _Told, *, bound: bool) -> Iterator[DocumentFinding]:
     seen = set()
     for place in box.outline.cards:
         card = box.card(place)
@@ -448,7 +449,7 @@ def _against_log(box: Mailbox, told: _Told, *, bound: bool) -> Iterator[CardProb
         seen.add(message.message_id)
         original = told.sent.get(message.message_id)
         if original is None:
-            yield CardProblem(begin, "not_in_log", f"{message.message_id} was not sent through AOF", "warning")
+            yield DocumentFinding(begin, "not_in_log", f"{message.message_id} was not sent through AOF", "warning")
         else:
             yield from _changed_text(begin, original, message)
         yield from _unknown_acks(begin, message, told.acks.get(message.message_id, []), bound=bound)
@@ -462,39 +463,39 @@ def _against_log(box: Mailbox, told: _Told, *, bound: bool) -> Iterator[CardProb
             detail = (
                 f"{message.message_id} is {message.status} in the file, and {known} in the log; no Ack line says why"
             )
-            yield CardProblem(begin + (card.status_line or 0), "status_without_ack", detail)
+            yield DocumentFinding(begin + (card.status_line or 0), "status_without_ack", detail)
     gone = [one for one in told.sent if one not in seen and told.status.get(one) != "closed"]
     for one in gone:
-        yield CardProblem(1, "deleted_card", f"{one} was sent and never closed, and its card is gone")
+        yield DocumentFinding(1, "deleted_card", f"{one} was sent and never closed, and its card is gone")
 
 
-def _changed_text(begin: int, original: MailMessage, message: MailMessage) -> Iterator[CardProblem]:
+def _changed_text(begin: int, original: MailMessage, message: MailMessage) -> Iterator[DocumentFinding]:
     for name in _FIXED:
         if getattr(original, name) != getattr(message, name):
-            yield CardProblem(begin, "changed_text", f"the {name} of {message.message_id} is not what was sent")
+            yield DocumentFinding(begin, "changed_text", f"the {name} of {message.message_id} is not what was sent")
 
 
-def _unknown_acks(begin: int, message: MailMessage, known: list[Ack], *, bound: bool) -> Iterator[CardProblem]:
+def _unknown_acks(begin: int, message: MailMessage, known: list[Ack], *, bound: bool) -> Iterator[DocumentFinding]:
     for ack in message.acks:
         if ack in known:
             continue
         foreign = ack.actor not in (message.receiver, message.sender) and not mail_rules.is_group(message.receiver)
         detail = f"the log has no such answer to {message.message_id}: {ack.actor} — {ack.date} — {ack.reason}"
-        yield CardProblem(begin, "unproven_ack", detail, "error" if bound or foreign else "warning")
+        yield DocumentFinding(begin, "unproven_ack", detail, "error" if bound or foreign else "warning")
     for ack in known:
         if ack not in message.acks:
             detail = f"an answer to {message.message_id} is gone: {ack.actor} — {ack.date} — {ack.reason}"
-            yield CardProblem(begin, "deleted_ack", detail)
+            yield DocumentFinding(begin, "deleted_ack", detail)
 
 
-def _by_hand(text: str) -> Iterator[CardProblem]:
+def _by_hand(text: str) -> Iterator[DocumentFinding]:
     """What people have changed and nobody has settled."""
-    for line, edit in markdown.kept_edits(text):
+    for line, edit in hand_edits.kept_edits(text):
         how = f"the original stands in {mail_rules.PATH}; say it anew if it is meant, then delete the section"
-        yield CardProblem(1, "changed_text", f"{edit.what}, see {mail_rules.EDITS}:{line}; {how}")
+        yield DocumentFinding(1, "changed_text", f"{edit.what}, see {mail_rules.EDITS}:{line}; {how}")
 
 
-def _stale(own: str, kept: str) -> Iterator[CardProblem]:
+def _stale(own: str, kept: str) -> Iterator[DocumentFinding]:
     """A projection that somebody keeps beside the mailbox, and that says something else."""
     if not kept:
         return
@@ -504,21 +505,21 @@ def _stale(own: str, kept: str) -> Iterator[CardProblem]:
         said = None
     now = mailbox.mailbox_json(opened(own))
     if not isinstance(said, dict) or any(said.get(name) != value for name, value in now.items()):
-        yield CardProblem(
+        yield DocumentFinding(
             1, "stale_projection", f"{JSON} does not say what {mail_rules.PATH} says; export it again", "warning"
         )
 
 
-def left_over(box: Mailbox, agent: str, policy: Policy) -> list[CardProblem]:
+def left_over(box: Mailbox, agent: str, policy: Policy) -> list[DocumentFinding]:
     """What an agent leaves behind at the end of its turn: unread mail, and what it has to close."""
     everybody = (*mail_rules.roster(policy, box.known_names), agent)
     found = []
     for place, head in zip(box.outline.cards, box.heads, strict=True):
         line = line_number(box.text, place.start)
         if mail_rules.is_unread_by(head, agent, policy, everybody):
-            found.append(CardProblem(line, UNREAD, f"{head.message_id} is unread by {agent}"))
+            found.append(DocumentFinding(line, UNREAD, f"{head.message_id} is unread by {agent}"))
         elif head.status == "actioned" and _owns(head, agent, policy):
-            found.append(CardProblem(line, UNCLOSED, f"{head.message_id} is actioned, and {agent} has to close it"))
+            found.append(DocumentFinding(line, UNCLOSED, f"{head.message_id} is actioned, and {agent} has to close it"))
     return found
 
 

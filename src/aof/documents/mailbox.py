@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, Final
 
 import msgspec
 
-from aof.documents import mail_cards, mail_rules, markdown
+from aof.documents import hand_edits, mail_cards, mail_rules
+from aof.documents.hand_edits import HandEdit
 from aof.documents.mail_cards import (
     ACTIVE,
     CLOSED,
@@ -21,9 +22,7 @@ from aof.documents.mail_cards import (
     SECTIONS,
     Card,
     CardPlace,
-    CardProblem,
     Outline,
-    RowPlace,
     TableEdit,
     TablePlace,
     apply_edits,
@@ -36,8 +35,9 @@ from aof.documents.mail_cards import (
     snapshot_edits,
 )
 from aof.documents.mail_rules import NONE, SCOPES, Ack, MailMessage, StatusChange, is_message_id
-from aof.documents.markdown import HandEdit, conflict_marks, ending, scan, unclosed, unix, with_ending
-from aof.documents.projection import Extension, Facts, Files, PastEvents, Rewritten
+from aof.documents.markdown import damage, ending, unix, with_ending
+from aof.documents.projection import Facts, Files, PastEvents, Projection, Rewritten
+from aof.kernel.findings import DocumentFinding
 from aof.kernel.model import Event, Policy
 
 _BOLD_STATUS: Final = re.compile(r"(\s*\*\*[^*]+\*\*:?[ \t]*)(.*?)([ \t]*)\Z")
@@ -152,7 +152,11 @@ def render(message: MailMessage) -> str:
 
 def ack_line(ack: Ack) -> str:
     """The line of an acknowledgement."""
-    return f"**Ack:** {ack.actor} — {ack.date} — {ack.reason}"
+    return f"**Ack:** {_shown_ack(ack)}"
+
+
+def _shown_ack(ack: Ack) -> str:
+    return f"{ack.actor} — {ack.date} — {ack.reason}"
 
 
 def complete(text: str, title: str) -> str:
@@ -305,7 +309,7 @@ def _card_edits(box: Mailbox, place: CardPlace, card: Card, status: str, ack: Ac
     behind = _line_start(box.text, place.start, card.ack_after + 1)
     last = box.text[_line_start(box.text, place.start, card.ack_after) : behind].strip()
     if card.listed:
-        line = f"- {ack.actor} — {ack.date} — {ack.reason}"
+        line = f"- {_shown_ack(ack)}"
     else:
         line = ack_line(ack) if last.lower().startswith("**ack") else f"\n{ack_line(ack)}"
     begin = "" if box.text[behind - 1 : behind] == "\n" else box.eol
@@ -354,57 +358,58 @@ _OWN = "own"  # nobody but AOF has written the files since they were made: the l
 _UNTOLD = (mail_rules.ESCALATED, mail_rules.SETTLED)  # nothing in these files tells of it
 
 
-class MailboxDocument:
-    """Keeps the contract of `documents.projection.Projection`."""
+class MailboxDocument(Projection):
+    """The mailbox, its archive and the file of edits by hand. New messages go on top: nothing is added at an end."""
 
-    name = mail_rules.DOCUMENT
-    path = mail_rules.PATH
-    types = (mail_rules.MAIL_EVENTS,)
+    name, path, types = mail_rules.DOCUMENT, mail_rules.PATH, (mail_rules.MAIL_EVENTS,)
+    files = (mail_rules.PATH, mail_rules.ARCHIVE)
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-
-    def extend(self, note: str, fresh: Sequence[Event], facts: Facts) -> Extension | None:  # noqa: ARG002 - the contract
-        """New messages go on top: nothing is ever added at the end."""
-        return None
-
-    def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, known: Facts) -> Rewritten:  # noqa: ARG002 - the contract
+    def updated(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:  # noqa: ARG002 - the contract
         """The mailbox and its archive with what the events say."""
-        writing = _Writing(files, self._policy)
-        if past is not None and not past.applied and "\0" in writing.text:
-            writing.text = ""  # a power cut has taken what only we had written
-        begun = not writing.text.strip() and not writing.archive.strip()
-        read = writing.read(past) if past is not None else []
-        if past is not None:
-            past = PastEvents(chain(read, past.events), past.applied)
-        for event in _document_missing(writing, past):
-            writing.apply(event)
-        writing.restore(_told(reversed(read)))
+        writer = _Writer(files, self._policy)
+        if past is not None and not past.applied and "\0" in writer.text:
+            writer.text = ""  # a power cut has taken what only we had written
+        begun = not writer.text.strip() and not writer.archive.strip()
+        read = writer.read(past.events) if past is not None else []
+        if past is not None and not (past.applied and writer.text.strip()):
+            for event in _unwritten(writer, chain(read, past.events)):
+                writer.apply(event)
+        writer.restore(_as_logged(reversed(read)))
         for event in fresh:
-            writing.apply(event)
+            writer.apply(event)
         own = begun or files.note == _OWN
-        return Rewritten(writing.texts(), _OWN if own else "", flushed=not own)
+        return Rewritten(writer.texts(), _OWN if own else "", flushed=not own)
+
+    def with_hand_written(
+        self, from_log: dict[str, str], sides: Sequence[Files], events: Sequence[Event]
+    ) -> dict[str, str]:
+        """Messages that people wrote as cards of their own, under IDs that the log never gave."""
+        text, archive = from_log.get(mail_rules.PATH, ""), from_log.get(mail_rules.ARCHIVE, "")
+        given = {event.payload["messageId"] for event in events if event.type == mail_rules.SENT}
+        for side in sides:
+            box = opened(side.text(mail_rules.PATH))
+            for place in reversed(box.outline.cards):
+                message = box.card(place).message
+                if message.message_id not in given and f"### {message.message_id}" not in text:
+                    text = complete(text, f"Mailbox — {self._policy.project}")
+                    text = with_message(text, message, self._policy)
+            for card in side.text(mail_rules.ARCHIVE).split("\n### ")[1:]:
+                title = card.split("\n", 1)[0].strip()
+                if title not in given and f"### {title}" not in archive:
+                    archive = f"{archive.rstrip()}\n\n### {card.rstrip()}\n"
+        return {mail_rules.ARCHIVE: archive, mail_rules.PATH: text}
 
 
-def _document_missing(writing: _Writing, past: PastEvents | None) -> list[Event]:
-    """The events, oldest first, that were not written yet.
+def _unwritten(writer: _Writer, events: Iterable[Event]) -> list[Event]:
+    """The events, newest first, that were not written yet; oldest first.
 
-    They were written in order, so that everything before one that is there is there as well. Where each was written
-    once, what is gone was removed by a person; unless the whole file is.
+    They were written in order, so that everything before one that is there is there as well.
     """
-    if past is None or (past.applied and writing.text.strip()):
-        return []
-    found: list[Event] = []
-    for event in past.events:
-        if event.type in _UNTOLD:
-            continue
-        if writing.text.strip() and writing.has(event):
-            break
-        found.append(event)
-    return found[::-1]
+    visible = (event for event in events if event.type not in _UNTOLD)
+    return [*takewhile(lambda event: not (writer.text.strip() and writer.has(event)), visible)][::-1]
 
 
-class _Writing:
+class _Writer:
     """The two texts, while events are applied to them."""
 
     def __init__(self, files: Files, policy: Policy) -> None:
@@ -414,26 +419,26 @@ class _Writing:
         self._archive: str | None = None
         self._kept = ""
 
-    def read(self, past: PastEvents) -> list[Event]:
+    def read(self, events: Iterable[Event]) -> list[Event]:
         """The events about the cards that are there, newest first."""
         ids = (place.title for place in opened(self.text).outline.cards if is_message_id(place.title))
         first = min((f"{one[4:8]}-{one[8:10]}-{one[10:12]}" for one in ids), default="")
         found: list[Event] = []
-        for event in past.events if first else ():
+        for event in events if first else ():
             found.append(event)
             if event.timestamp[:10] < first:
                 break
         return found
 
-    def restore(self, told: dict[str, MailMessage]) -> None:
+    def restore(self, logged: dict[str, MailMessage]) -> None:
         """Put back what a person has changed in cards that the log has, and keep what it was made to be."""
-        self.text, changed = with_originals(self.text, told, self._policy)
+        self.text, changed = with_originals(self.text, logged, self._policy)
         by_hand = [
-            HandEdit(f"a person changed {one} from {told[one].sender} to {told[one].receiver}", card.rstrip())
+            HandEdit(f"a person changed {one} from {logged[one].sender} to {logged[one].receiver}", card.rstrip())
             for one, card in changed
         ]
         if by_hand:
-            self._kept = markdown.with_kept(self._files.text(mail_rules.EDITS), mail_rules.PATH, by_hand)
+            self._kept = hand_edits.with_kept(self._files.text(mail_rules.EDITS), mail_rules.PATH, by_hand)
 
     @property
     def archive(self) -> str:
@@ -461,63 +466,57 @@ class _Writing:
         _, ack = mail_rules.change_in(payload)
         if event.type == mail_rules.CLOSED and opened(self.text).places(payload["messageId"]):
             return False  # the archive was written, and then the writer died
-        return (event.type == mail_rules.CHANGED and _said(ack, self.text)) or _said(ack, self.archive)
+        return (event.type == mail_rules.CHANGED and _has_ack(self.text, ack)) or _has_ack(self.archive, ack)
 
     def apply(self, event: Event) -> None:
         """Write what the event says, unless it is written."""
         payload = event.payload
         if event.type == mail_rules.SENT:
-            self._send(event)
+            message = mail_rules.message_in(payload)
+            if not self._knows(message.message_id):
+                self.text = complete(self.text, f"Mailbox — {self._policy.project}")
+                self.text = with_message(self.text, message, self._policy)
         elif event.type == mail_rules.ARCHIVED:
             self.text = without_rows(self.text, frozenset(payload["messageIds"]))
         elif event.type == mail_rules.SETTLED:
             box = opened(self.text)
             self.text = settled(box, self._policy, box.heads, [])
-        elif event.type in (mail_rules.CHANGED, mail_rules.CLOSED) and opened(self.text).places(payload["messageId"]):
-            self._change(event)
-
-    def _send(self, event: Event) -> None:
-        message = mail_rules.message_in(event.payload)
-        if self._knows(message.message_id):
-            return
-        self.text = complete(self.text, f"Mailbox — {self._policy.project}")
-        self.text = with_message(self.text, message, self._policy)
-
-    def _change(self, event: Event) -> None:
-        message_id = event.payload["messageId"]
-        change, ack = mail_rules.change_in(event.payload)
-        if event.type == mail_rules.CHANGED:
-            box = opened(self.text)
-            if ack not in box.card(box.places(message_id)[0]).message.acks:
+        elif event.type in (mail_rules.CHANGED, mail_rules.CLOSED) and (
+            places := opened(self.text).places(payload["messageId"])
+        ):
+            message_id = payload["messageId"]
+            change, ack = mail_rules.change_in(payload)
+            if event.type == mail_rules.CLOSED:
+                self.text, card = without_card(self.text, message_id, change, ack, self._policy)
+                if not _has_card(self.archive, message_id):
+                    self._archive = _added(self.archive, card, f"Mailbox archive — {self._policy.project}")
+            elif ack not in opened(self.text).card(places[0]).message.acks:
                 self.text = with_change(self.text, message_id, change, ack, self._policy)
-            return
-        self.text, card = without_card(self.text, message_id, change, ack, self._policy)
-        if not _has_card(self.archive, message_id):
-            self._archive = _added(self.archive, card, f"Mailbox archive — {self._policy.project}")
 
     def _knows(self, message_id: str) -> bool:
         box = opened(self.text)
         return bool(box.places(message_id)) or box.is_closed(message_id)
 
 
-def _told(events: Iterable[Event]) -> dict[str, MailMessage]:
+def _as_logged(events: Iterable[Event]) -> dict[str, MailMessage]:
     """Messages as they were sent and answered through AOF; without those that were closed."""
-    told: dict[str, MailMessage] = {}
+    messages: dict[str, MailMessage] = {}
     for event in events:
         if event.type == mail_rules.SENT:
             message = mail_rules.message_in(event.payload)
-            told[message.message_id] = message
-        elif event.type == mail_rules.CHANGED and event.payload["messageId"] in told:
-            before = told[event.payload["messageId"]]
+            messages[message.message_id] = message
+        elif event.type == mail_rules.CHANGED and event.payload["messageId"] in messages:
+            before = messages[event.payload["messageId"]]
             change, ack = mail_rules.change_in(event.payload)
-            told[before.message_id] = msgspec.structs.replace(before, status=change.status, acks=(*before.acks, ack))
+            after = msgspec.structs.replace(before, status=change.status, acks=(*before.acks, ack))
+            messages[before.message_id] = after
         elif event.type == mail_rules.CLOSED:
-            told.pop(event.payload["messageId"], None)
-    return told
+            messages.pop(event.payload["messageId"], None)
+    return messages
 
 
-def _said(ack: Ack, text: str) -> bool:
-    return ack_line(ack) in text or f"- {ack.actor} — {ack.date} — {ack.reason}" in text
+def _has_ack(text: str, ack: Ack) -> bool:
+    return ack_line(ack) in text or f"- {_shown_ack(ack)}" in text
 
 
 def _has_card(archive: str, message_id: str) -> bool:
@@ -539,13 +538,14 @@ def without_rows(text: str, ids: frozenset[str]) -> str:
     return apply_edits(text, [TableEdit(row.start, row.end, "") for row in rows if row.cells and row.cells[0] in ids])
 
 
-def problems(text: str, policy: Policy, archived: frozenset[str] | None = None) -> list[CardProblem]:
+def problems(text: str, policy: Policy, archived: frozenset[str] | None = None) -> list[DocumentFinding]:
     """Everything that is wrong, in the order of the lines. `archived` are the IDs in the archive, where it is known."""
     box = opened(text)
     cards = [(place, box.card(place)) for place in box.outline.cards]
     found = [
-        *_of_text(box),
+        *damage(text),
         *_of_sections(box),
+        *_of_tables(box),
         *_of_cards(box, cards),
         *_of_queue(box, cards),
         *_of_closed(box, cards, archived),
@@ -554,75 +554,62 @@ def problems(text: str, policy: Policy, archived: frozenset[str] | None = None) 
     return sorted(found, key=lambda problem: problem.line)
 
 
-def _of_text(box: Mailbox) -> Iterator[CardProblem]:
-    lines = scan(box.text)
-    for number in unclosed(lines):
-        yield CardProblem(number, "unclosed", "a fenced block or a comment that is never closed", "warning")
-    for number in conflict_marks(lines):
-        yield CardProblem(number, "conflict_mark", "a mark that a failed merge has left")
-
-
-def _of_sections(box: Mailbox) -> Iterator[CardProblem]:
+def _of_sections(box: Mailbox) -> Iterator[DocumentFinding]:
     seen: set[str] = set()
     for section in box.outline.sections:
         line = line_number(box.text, section.start)
         if section.name in seen and section.name in SECTIONS:
-            yield CardProblem(line, "duplicate_section", f"a second section {section.name!r}; the first one counts")
+            yield DocumentFinding(line, "duplicate_section", f"a second section {section.name!r}; the first one counts")
         seen.add(section.name)
     for name in SECTIONS:
         if name not in seen:
-            yield CardProblem(1, "missing_section", f"there is no section '## {name}'")
+            yield DocumentFinding(1, "missing_section", f"there is no section '## {name}'")
+
+
+def _of_tables(box: Mailbox) -> Iterator[DocumentFinding]:
     for name in HEADERS:
         named, table = box.outline.section(name), box.table(name)
         if named is None:
             continue
         start = line_number(box.text, named.start)
         if table is None:
-            yield CardProblem(start, "missing_table", f"the section {name!r} has no table")
+            yield DocumentFinding(start, "missing_table", f"the section {name!r} has no table")
         elif table.header != HEADERS[name]:
-            yield CardProblem(start, "table_header", f"the columns of {name!r} are {' | '.join(HEADERS[name])}")
-        else:
-            yield from _uneven(box, name, table)
+            yield DocumentFinding(start, "table_header", f"the columns of {name!r} are {' | '.join(HEADERS[name])}")
+        elif name != CLOSED:
+            for row in table.rows:
+                if len(row.cells) != len(table.header):
+                    detail = f"a row of {name!r} has {len(table.header)} cells, this one has {len(row.cells)}"
+                    yield DocumentFinding(line_number(box.text, row.start), "row_cells", detail)
 
 
-def _uneven(box: Mailbox, name: str, table: TablePlace) -> Iterator[CardProblem]:
-    for row in table.rows:
-        if len(row.cells) != len(table.header) and name != CLOSED:
-            detail = f"a row of {name!r} has {len(table.header)} cells, this one has {len(row.cells)}"
-            yield CardProblem(line_number(box.text, row.start), "row_cells", detail)
-
-
-def _of_cards(box: Mailbox, cards: list[tuple[CardPlace, Card]]) -> Iterator[CardProblem]:
+def _of_cards(box: Mailbox, cards: list[tuple[CardPlace, Card]]) -> Iterator[DocumentFinding]:
     seen: set[str] = set()
     for place, card in cards:
         begin = line_number(box.text, place.start)
         message = card.message
         for problem in card.problems:
-            yield CardProblem(begin + problem.line, problem.code, problem.detail, problem.severity)
+            yield DocumentFinding(begin + problem.line, problem.code, problem.detail, problem.severity)
         if message.message_id in seen:
-            yield CardProblem(begin, "duplicate_id", f"{message.message_id} occurs twice among the active messages")
+            yield DocumentFinding(begin, "duplicate_id", f"{message.message_id} occurs twice among the active messages")
         seen.add(message.message_id)
         if message.status == "closed":
             detail = f"{message.message_id} is closed and still among the active messages"
-            yield CardProblem(begin, "closed_card", detail)
+            yield DocumentFinding(begin, "closed_card", detail)
         if message.status not in ("unread", "closed") and not message.acks and message.is_open:
             detail = f"{message.message_id} is {message.status}, and no Ack line says by whom"
-            yield CardProblem(begin + (card.status_line or 0), "status_without_ack", detail)
+            yield DocumentFinding(begin + (card.status_line or 0), "status_without_ack", detail)
         if message.review_scope not in SCOPES:
             detail = f"Review scope {message.review_scope[:40]!r} is none of {', '.join(SCOPES)}"
-            yield CardProblem(begin, "unknown_scope", detail)
-        yield from _of_payload(begin, message)
+            yield DocumentFinding(begin, "unknown_scope", detail)
+        payload = mail_cards.found_in(message.body)
+        if payload is None and message.review_scope in SCOPES and message.review_scope != NONE:
+            payload = mail_rules.ReviewPayload(scope=message.review_scope)
+        for defect in mail_rules.payload_defects(payload) if payload is not None else ():
+            yield DocumentFinding(begin, "malformed_payload", f"{message.message_id}: {defect}")
 
 
-def _of_payload(begin: int, message: MailMessage) -> Iterator[CardProblem]:
-    found = mail_cards.found_in(message.body)
-    if found is None and not (message.review_scope in SCOPES and mail_rules.asks_for_review(message.review_scope)):
-        return
-    for defect in mail_rules.payload_defects(found or mail_rules.ReviewPayload(scope=message.review_scope)):
-        yield CardProblem(begin, "malformed_payload", f"{message.message_id}: {defect}")
-
-
-def _of_queue(box: Mailbox, cards: list[tuple[CardPlace, Card]]) -> Iterator[CardProblem]:
+def _of_queue(box: Mailbox, cards: list[tuple[CardPlace, Card]]) -> Iterator[DocumentFinding]:
     by_id = {card.message.message_id: card.message for _, card in cards}
     table = box.table(QUEUE)
     rows = table.rows if table is not None else ()
@@ -631,50 +618,47 @@ def _of_queue(box: Mailbox, cards: list[tuple[CardPlace, Card]]) -> Iterator[Car
         name = row.first
         line = line_number(box.text, row.start)
         if name in listed:
-            yield CardProblem(line, "duplicate_row", f"{name} is twice in the open queue")
+            yield DocumentFinding(line, "duplicate_row", f"{name} is twice in the open queue")
         listed.add(name)
         if name not in by_id:
-            yield CardProblem(line, "queue_unknown", f"the open queue has {name or 'a row'}, and no active card does")
+            yield DocumentFinding(
+                line, "queue_unknown", f"the open queue has {name or 'a row'}, and no active card does"
+            )
         elif by_id[name].status == "closed":
-            yield CardProblem(line, "queue_closed", f"the open queue has {name}, which is closed")
+            yield DocumentFinding(line, "queue_closed", f"the open queue has {name}, which is closed")
     for place, card in cards:
         message = card.message
         if message.is_open and message.message_id not in listed:
             detail = f"{message.message_id} is {message.status} and missing from the open queue"
-            yield CardProblem(line_number(box.text, place.start), "queue_missing", detail)
+            yield DocumentFinding(line_number(box.text, place.start), "queue_missing", detail)
 
 
 def _of_closed(
     box: Mailbox, cards: list[tuple[CardPlace, Card]], archived: frozenset[str] | None
-) -> Iterator[CardProblem]:
+) -> Iterator[DocumentFinding]:
     active = {card.message.message_id for _, card in cards}
     table = box.table(CLOSED)
     seen: set[str] = set()
     for row in table.rows if table is not None else ():
         line = line_number(box.text, row.start)
         name = row.first
-        if missing := _check_missing(row):
-            yield CardProblem(
-                line, "closed_cells", f"the closed row of {name or 'a message'} has no {', '.join(missing)}"
-            )
+        given = dict(zip(HEADERS[CLOSED], row.cells, strict=False))
+        if missing := [column for column in HEADERS[CLOSED] if not given.get(column)]:
+            detail = f"the closed row of {name or 'a message'} has no {', '.join(missing)}"
+            yield DocumentFinding(line, "closed_cells", detail)
         if not name:
             continue
         if not is_message_id(name):
-            yield CardProblem(line, "malformed_id", f"{name[:80]!r} is no message ID such as MSG-20260221-001")
+            yield DocumentFinding(line, "malformed_id", f"{name[:80]!r} is no message ID such as MSG-20260221-001")
         if name in seen or name in active:
             where = "in the closed summary" if name in seen else "active and closed"
-            yield CardProblem(line, "duplicate_id", f"{name} occurs twice: {where}")
+            yield DocumentFinding(line, "duplicate_id", f"{name} occurs twice: {where}")
         seen.add(name)
         if archived is not None and name not in archived:
-            yield CardProblem(line, "not_archived", f"no archive has the full text of {name}")
+            yield DocumentFinding(line, "not_archived", f"no archive has the full text of {name}")
 
 
-def _check_missing(row: RowPlace) -> list[str]:
-    given = dict(zip(HEADERS[CLOSED], row.cells, strict=False))
-    return [name for name in HEADERS[CLOSED] if not given.get(name)]
-
-
-def _of_inbox(box: Mailbox, messages: list[MailMessage], policy: Policy) -> Iterator[CardProblem]:
+def _of_inbox(box: Mailbox, messages: list[MailMessage], policy: Policy) -> Iterator[DocumentFinding]:
     table = box.table(INBOX)
     if table is None:
         return
@@ -683,12 +667,12 @@ def _of_inbox(box: Mailbox, messages: list[MailMessage], policy: Policy) -> Iter
     for agent, row in wanted.items():
         if agent not in there and row.unread:
             detail = f"{agent} has {row.unread} unread and no row in the snapshot"
-            yield CardProblem(line_number(box.text, table.top), "inbox_missing", detail)
+            yield DocumentFinding(line_number(box.text, table.top), "inbox_missing", detail)
     seen: set[str] = set()
     for one in table.rows:
         line, agent = line_number(box.text, one.start), one.cells[0] if one.cells else ""
         if agent in seen:
-            yield CardProblem(line, "duplicate_row", f"{agent} has two rows in the snapshot")
+            yield DocumentFinding(line, "duplicate_row", f"{agent} has two rows in the snapshot")
         seen.add(agent)
         expected = wanted.get(agent)
         if expected is None or len(one.cells) != len(HEADERS[INBOX]):
@@ -696,20 +680,21 @@ def _of_inbox(box: Mailbox, messages: list[MailMessage], policy: Policy) -> Iter
         yield from _compared(line, one.cells, expected)
 
 
-def _compared(line: int, said: tuple[str, ...], wanted: mail_rules.InboxRow) -> Iterator[CardProblem]:
-    if said[1] != str(wanted.unread):
-        detail = f"the snapshot says {said[1]} unread for {wanted.agent}, and the cards say {wanted.unread}"
-        yield CardProblem(line, "inbox_unread", detail)
-    if said[2] != wanted.oldest_unread:
-        detail = f"the snapshot says {said[2]} is the oldest unread of {wanted.agent}, and it is {wanted.oldest_unread}"
-        yield CardProblem(line, "inbox_oldest", detail)
-    if wanted.unread == 0 and said[3] != NONE:
-        yield CardProblem(
-            line, "inbox_due", f"{wanted.agent} has nothing unread, and an answer by {said[3]}", "warning"
+def _compared(line: int, there: tuple[str, ...], wanted: mail_rules.InboxRow) -> Iterator[DocumentFinding]:
+    if there[1] != str(wanted.unread):
+        detail = f"the snapshot says {there[1]} unread for {wanted.agent}, and the cards say {wanted.unread}"
+        yield DocumentFinding(line, "inbox_unread", detail)
+    if there[2] != wanted.oldest_unread:
+        detail = f"the snapshot says {there[2]} is the oldest unread of {wanted.agent}"
+        yield DocumentFinding(line, "inbox_oldest", f"{detail}, and it is {wanted.oldest_unread}")
+    if wanted.unread == 0 and there[3] != NONE:
+        yield DocumentFinding(
+            line, "inbox_due", f"{wanted.agent} has nothing unread, and an answer by {there[3]}", "warning"
         )
 
 
 FORMAT: Final = "mailbox-compact-v1"
+_INBOX: Final = ("agent", "unread", "oldest_unread", "needs_response_by")
 _ROW: Final = (
     "id", "date", "from_to", "type", "priority", "due", "status", "subject", "final_status", "outcome",
 )  # fmt: skip
@@ -719,7 +704,10 @@ def mailbox_json(box: Mailbox) -> dict[str, Any]:
     """Everything that the mailbox says, table by table and card by card."""
     return {
         "format_version": FORMAT,
-        "inbox_snapshot": [_inbox(row) for row in _rows(box.table(INBOX))],
+        "inbox_snapshot": [
+            {name: row.get(name, "") for name in _INBOX} | {"unread": _number(row.get("unread", ""))}
+            for row in _rows(box.table(INBOX))
+        ],
         "open_queue": [_listed(row) for row in _rows(box.table(QUEUE))],
         "active_messages": [_active(box.card(place)) for place in box.outline.cards],
         "closed_summary": [_listed(row) for row in _rows(box.table(CLOSED))],
@@ -738,14 +726,8 @@ def json_key(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_")
 
 
-def _inbox(row: dict[str, str]) -> dict[str, Any]:
-    unread = row.get("unread", "")
-    return {
-        "agent": row.get("agent", ""),
-        "unread": int(unread) if unread.isascii() and unread.isdigit() else unread,
-        "oldest_unread": row.get("oldest_unread", ""),
-        "needs_response_by": row.get("needs_response_by", ""),
-    }
+def _number(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text
 
 
 def _listed(row: dict[str, str]) -> dict[str, str]:
@@ -754,17 +736,7 @@ def _listed(row: dict[str, str]) -> dict[str, str]:
 
 def _active(card: Card) -> dict[str, Any]:
     message = card.message
-    lines = message.body.split("\n")
-    return {
-        "id": message.message_id,
-        "fields": _fields(message),
-        "summary": [line.strip()[2:].strip() for line in lines if line.strip().startswith("- ")],
-        "body": message.body,
-        "ack": [f"{ack.actor} — {ack.date} — {ack.reason}" for ack in message.acks],
-    }
-
-
-def _fields(message: MailMessage) -> dict[str, str]:
+    lines = [line.strip() for line in message.body.split("\n")]
     named = {
         "from": message.sender,
         "to": message.receiver,
@@ -777,4 +749,10 @@ def _fields(message: MailMessage) -> dict[str, str]:
         "review_scope": message.review_scope,
         "response_needed_by": message.response_needed_by,
     }
-    return {json_key(name): value for name, value in message.fields.items()} | named
+    return {
+        "id": message.message_id,
+        "fields": {json_key(name): value for name, value in message.fields.items()} | named,
+        "summary": [line[2:].strip() for line in lines if line.startswith("- ")],
+        "body": message.body,
+        "ack": [_shown_ack(ack) for ack in message.acks],
+    }

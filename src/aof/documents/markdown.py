@@ -1,20 +1,23 @@
-"""Markdown as people write it, line by line; text by others inside of it; and what people changed by hand in it."""
+"""Markdown as people write it, line by line, and text by others inside of it."""
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
 import msgspec
 
-from aof.kernel.limits import visible, visible_line
-from aof.support.hashing import hexdigest
+from aof.kernel import findings
+from aof.kernel.limits import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.kernel.findings import DocumentFinding
 
 Kind = Literal["text", "code", "comment"]
 
-FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)\Z")
+_FENCE_LINE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)\Z")
 # Lines come without blanks at their end, so that no pattern has two ways to match them: a line may be of any length.
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?\Z")
 _BOLD: Final = re.compile(r"\*\*([^*]+?)(?::\*\*|\*\*[ \t]*:)[ \t]*(.*)\Z")
@@ -22,7 +25,7 @@ _PLAIN: Final = re.compile(r"([A-Z][^:|*`<>\[\]]{0,63}):(?:[ \t]+(.*))?\Z")
 _DELIMITER: Final = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?\Z")
 _CONFLICT: Final = re.compile(r"(<{7}|={7}|>{7}|\|{7})( .*)?\Z")
 _CELL: Final = re.compile(r"\\[\\|<]|<br */?>|\|")
-_MARKDOWN_COMMENT, _COMMENT_END = "<!--", "-->"
+_COMMENT, _COMMENT_END = "<!--", "-->"
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -77,8 +80,8 @@ def _hidden(lines: Sequence[str], place: int) -> tuple[Kind, int]:
         for end in range(place + 1, len(lines)):
             if closes_code(lines[end], opened):
                 return "code", end + 1
-    elif line.lstrip().startswith(_MARKDOWN_COMMENT):
-        inside = line.lstrip()[len(_MARKDOWN_COMMENT) :]
+    elif line.lstrip().startswith(_COMMENT):
+        inside = line.lstrip()[len(_COMMENT) :]
         if _COMMENT_END in inside:
             return ("comment" if not inside.partition(_COMMENT_END)[2].strip() else "text"), place + 1
         for end in range(place + 1, len(lines)):
@@ -89,13 +92,13 @@ def _hidden(lines: Sequence[str], place: int) -> tuple[Kind, int]:
 
 def opens_code(line: str) -> str | None:
     """The fence that a line opens."""
-    mark = FENCE.match(line)
+    mark = _FENCE_LINE.match(line)
     return None if mark is None or (mark[1][0] == "`" and "`" in mark[2]) else mark[1]
 
 
 def closes_code(line: str, opened: str) -> bool:
     """Whether a line closes code that was opened by that fence."""
-    mark = FENCE.match(line)
+    mark = _FENCE_LINE.match(line)
     return mark is not None and mark[1].startswith(opened) and not mark[2].strip()
 
 
@@ -104,7 +107,7 @@ def code_blocks(lines: Sequence[str]) -> dict[int, int]:
 
     What was looked for in vain is not looked for again, so that many open fences cost no more than one.
     """
-    fences = [(place, mark[1]) for place, line in enumerate(lines) if (mark := FENCE.match(line)) is not None]
+    fences = [(place, mark[1]) for place, line in enumerate(lines) if (mark := _FENCE_LINE.match(line)) is not None]
     found: dict[int, int] = {}
     hopeless: dict[str, int] = {}
     behind = 0
@@ -122,12 +125,21 @@ def code_blocks(lines: Sequence[str]) -> dict[int, int]:
     return found
 
 
+def outside_code(lines: Sequence[str]) -> Iterator[int]:
+    """The places of the lines that are in no fenced block."""
+    blocks, place = code_blocks(lines), 0
+    while place < len(lines):
+        if place in blocks:
+            place = blocks[place]
+        else:
+            yield place
+            place += 1
+
+
 def unclosed(lines: Iterable[Line]) -> Iterator[int]:
     """The numbers of lines that open code or a comment that is never closed."""
     for line in lines:
-        opens = opens_code(line.text) or (
-            line.text.lstrip().startswith(_MARKDOWN_COMMENT) and _COMMENT_END not in line.text
-        )
+        opens = opens_code(line.text) or (line.text.lstrip().startswith(_COMMENT) and _COMMENT_END not in line.text)
         if line.kind == "text" and opens:
             yield line.number
 
@@ -137,6 +149,16 @@ def conflict_marks(lines: Iterable[Line]) -> Iterator[int]:
     marked = [line for line in lines if _CONFLICT.match(line.text)]
     if any(line.text.startswith(("<<<<<<<", ">>>>>>>")) for line in marked):
         yield from (line.number for line in marked)
+
+
+def damage(text: str) -> Iterator[DocumentFinding]:
+    """What keeps a text from being read as it was meant: something never closed, and marks of a failed merge."""
+    lines = scan(text)
+    for number in unclosed(lines):
+        detail = "a fenced block or a comment that is never closed"
+        yield findings.DocumentFinding(number, "unclosed", detail, "warning")
+    for number in conflict_marks(lines):
+        yield findings.DocumentFinding(number, "conflict_mark", "a mark that a failed merge has left")
 
 
 def heading(line: str) -> tuple[int, str] | None:
@@ -229,12 +251,8 @@ def cells(line: str) -> tuple[str, ...]:
 
 def row(values: Iterable[str]) -> str:
     """A row with these cells, whatever they hold."""
-    return "| " + " | ".join(_cell(value) for value in values) + " |"
-
-
-def _cell(value: str) -> str:
-    text = unix(value).strip().replace("\\", "\\\\").replace("|", "\\|").replace("<br", "\\<br")
-    return text.replace("\n", "<br>")
+    plain = (unix(value).strip().replace("\\", "\\\\").replace("|", "\\|") for value in values)
+    return "| " + " | ".join(value.replace("<br", "\\<br").replace("\n", "<br>") for value in plain) + " |"
 
 
 def table(header: Sequence[str], rows: Iterable[Iterable[str]] = ()) -> list[str]:
@@ -260,17 +278,17 @@ def plain_text(text: str) -> str:
 
 def contained(text: str, reserved: str | None = None) -> str:
     """The text with no line that begins a structure. `reserved` are further beginnings of lines, as a pattern."""
-    return _each(plain_text(text), reserved, _add)
+    return _each(plain_text(text), reserved, escape=True)
 
 
 def original(text: str, reserved: str | None = None) -> str:
     """What `contained` was made from."""
-    return _each(unix(text), reserved, _remove)
+    return _each(unix(text), reserved, escape=False)
 
 
 def inline(text: str) -> str:
     """A text within a line of ours: on one line, and nothing in it hides what follows."""
-    return _ESCAPING_COMMENT.sub(r"\1\\<!--", visible(" ".join(unix(text).split())))
+    return _with_comments_escaped(visible(" ".join(unix(text).split())))
 
 
 def inline_original(text: str) -> str:
@@ -278,114 +296,25 @@ def inline_original(text: str) -> str:
     return _ESCAPING_COMMENT.sub(lambda found: f"{found[1][1:]}<!--", text)
 
 
-def _add(line: str, pattern: re.Pattern[str]) -> str:
-    return pattern.sub(r"\1\2\\", line, count=1)
-
-
-def _remove(line: str, pattern: re.Pattern[str]) -> str:
-    found = pattern.match(line)
-    return line if found is None or not found[2] else line[: found.end() - 1] + line[found.end() :]
-
-
-def _each(text: str, reserved: str | None, change: Callable[[str, re.Pattern[str]], str]) -> str:
+def _each(text: str, reserved: str | None, *, escape: bool) -> str:
     """Change every line outside of code; a fence that is never closed is no fence, and is escaped itself."""
     lines = text.split("\n")
     own = None if reserved is None else re.compile(rf"( *)(?={reserved})")
-    done: list[str] = []
-    place = 0
-    blocks = code_blocks(lines)
-    while place < len(lines):
-        end = blocks.get(place)
-        if end is not None:
-            done += lines[place:end]
-            place = end
-            continue
+    for place in outside_code(lines):
         line = lines[place]
-        for pattern in (_BEGINS, _FENCE if change is _remove or opens_code(line) else _ESCAPED_FENCE):
-            line = change(line, pattern) if pattern.match(line) else line
-        done.append(_spaced(_comments(line, change), own, change))
-        place += 1
-    return "\n".join(done)
+        for pattern in (_BEGINS, _FENCE if not escape or opens_code(line) else _ESCAPED_FENCE):
+            found = pattern.match(line)
+            if found is not None and escape:
+                line = f"{line[: found.end()]}\\{line[found.end() :]}"
+            elif found is not None and found[2]:
+                line = line[: found.end() - 1] + line[found.end() :]
+        if "<!--" in line:  # a comment may begin anywhere in a line
+            line = _with_comments_escaped(line) if escape else inline_original(line)
+        if own is not None and (found := own.match(line)) is not None:
+            line = f" {line}" if escape else line[1:] if found[1] else line
+        lines[place] = line
+    return "\n".join(lines)
 
 
-def _comments(line: str, change: Callable[[str, re.Pattern[str]], str]) -> str:
-    """A comment may begin anywhere in a line."""
-    if "<!--" not in line:
-        return line
-    return _ESCAPING_COMMENT.sub(r"\1\\<!--" if change is _add else lambda found: f"{found[1][1:]}<!--", line)
-
-
-def _spaced(line: str, own: re.Pattern[str] | None, change: Callable[[str, re.Pattern[str]], str]) -> str:
-    if own is None or (found := own.match(line)) is None:
-        return line
-    if change is _add:
-        return f" {line}"
-    return line[1:] if found[1] else line
-
-
-_SECTION: Final = re.compile(r"([0-9a-f]{16}): (.+)\Z")
-_DIGITS: Final = 16
-_LONGEST: Final = 400  # characters of a difference that a heading shows
-_ABOUT: Final = (
-    "People changed these texts by hand. The log has the originals, which were put back; what stands here counts as\n"
-    "nothing. If a change is meant, say it anew through AOF, which adds to the document. Then delete its section."
-)
-
-
-class HandEdit(msgspec.Struct, frozen=True):
-    """What was changed, in words, and what a person made of it."""
-
-    what: str
-    text: str
-
-
-def path_of(document: str) -> str:
-    """The file beside a document."""
-    return document.replace(".md", "_EDITS.md")
-
-
-def with_kept(text: str, document: str, edits: Iterable[HandEdit]) -> str:
-    """The file with these edits, each once."""
-    there = {name for _, name, _ in _sections(text)}
-    for edit in edits:
-        name = hexdigest(edit.text.encode("utf-8", "surrogateescape"))[:_DIGITS]
-        if name in there:
-            continue
-        longest = max((len(run) for run in re.findall(r"`{3,}", edit.text)), default=2)
-        fence = "`" * (longest + 1)
-        before = text.rstrip() or f"# Edits of {document} by hand\n\n{_ABOUT}"
-        text = f"{before}\n\n## {name}: {inline(edit.what)}\n\n{fence}text\n{unix(edit.text)}\n{fence}\n"
-    return text
-
-
-def kept_edits(text: str) -> list[tuple[int, HandEdit]]:
-    """The edits that nobody has settled, each with its line."""
-    found, lines = _sections(text), unix(text).split("\n")
-    ends = [*(line - 1 for line, _, _ in found), len(lines)][1:]
-    bodies = ("\n".join(lines[line:end]).strip() for (line, _, _), end in zip(found, ends, strict=True))
-    return [
-        (line, HandEdit(what, body.partition("\n")[2].rpartition("\n")[0]))
-        for (line, _, what), body in zip(found, bodies, strict=True)
-    ]
-
-
-def without_edits(text: str, settled: Iterable[str]) -> str:
-    """The file without the edits of these texts."""
-    gone = set(settled)
-    left = [edit for _, edit in kept_edits(text) if edit.text not in gone]
-    first = next((line for line, _, _ in _sections(text)), None)
-    head = "".join(split_lines(text)[: first - 1]) if first is not None else text
-    return with_kept(head, "", left)
-
-
-def _sections(text: str) -> list[tuple[int, str, str]]:
-    heads = headings(scan(text), deepest=2)
-    found = ((place + 1, _SECTION.match(title)) for place, level, title in heads if level == 2)  # noqa: PLR2004 - sections
-    return [(line, match[1], inline_original(match[2])) for line, match in found if match is not None]
-
-
-def edit_difference(wanted: str, there: str) -> str:
-    """What was changed, on one line."""
-    lines = difflib.unified_diff(wanted.split("\n"), there.split("\n"), lineterm="", n=0)
-    changed = [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
-    return visible_line("; ".join(changed[:6]))[:_LONGEST]
+def _with_comments_escaped(line: str) -> str:
+    return _ESCAPING_COMMENT.sub(r"\1\\<!--", line)

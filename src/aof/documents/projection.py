@@ -1,22 +1,21 @@
-"""How a document follows from the log: the contract with the store that keeps its files.
-
-Also who may speak in a document.
-"""
+"""What all documents share: how one follows the log and its files a merge, and what every command about one checks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import ClassVar, Final, Protocol
 
 import msgspec
 
+from aof.documents import merge_marks
 from aof.errors import AofError, Call, NotAllowed
 from aof.kernel import limits as kernel_limits
-from aof.kernel.commands import OnDocument
+from aof.kernel.commands import Decide, Needs, NeedsOf, OnDocument, Records, Verdict
 from aof.kernel.model import Event, Policy
 from aof.org import rights
 
-LOCK = "document:"
+LOCK: Final = "document:"
+_NAME: Final = 128
 
 
 class Files(Protocol):
@@ -69,37 +68,79 @@ class Rewritten(msgspec.Struct, frozen=True):
     flushed: bool = True
 
 
-class Projection(Protocol):
+class Projection:
     """One document. `path` is its file in the data directory; `types` are the beginnings of the events it follows.
 
-    The note is whatever the projection wants to know about the file without reading it, in at most 256 characters.
+    `files` are those that git may have merged: where one of them has the marks of a merge, the document is written
+    anew from the log, and then gets what people wrote on either side. With `anew`, so is any file that is not as AOF
+    has left it. The note is whatever the projection wants to know about the file without reading it, in at most 256
+    characters.
     """
 
-    @property
-    def name(self) -> str:
-        """What its lock and its events call it."""
-        ...
+    name: str
+    path: str
+    types: tuple[str, ...]
+    files: tuple[str, ...] = ()
 
-    @property
-    def path(self) -> str:
-        """Its file, relative to the data directory."""
-        ...
+    def __init__(self, policy: Policy, *, anew: bool = False) -> None:
+        self._policy = policy
+        self._anew = anew
 
-    @property
-    def types(self) -> tuple[str, ...]:
-        """The beginnings of the types of the events that it may follow."""
-        ...
-
-    def extend(self, note: str, fresh: Sequence[Event], facts: Facts) -> Extension | None:
+    def extend(self, note: str, fresh: Sequence[Event], facts: Facts) -> Extension | None:  # noqa: ARG002 - a default
         """What the events add at the end of the file, as AOF left it; None where the whole text is needed."""
-        ...
+        return None
 
     def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
         """The files with what the events say, and with what was written before and is missing at their end.
 
         Where the past is given, fresh events may stand in the file already: a writer may have died after writing it.
         """
-        ...
+        if past is None or not (self._anew or any(merge_marks.is_marked(files.text(path)) for path in self.files)):
+            return self.updated(files, fresh, past, facts)
+        events = [*reversed(list(past.events)), *fresh]
+        written = self.updated(Texts({}), events, None, facts)
+        split = {path: merge_marks.sides(files.text(path)) for path in self.files}
+        count = max(map(len, split.values()))
+        sides = [Texts({path: one[min(side, len(one) - 1)] for path, one in split.items()}) for side in range(count)]
+        sides.sort(key=lambda side: tuple(side.text(path) for path in self.files))
+        if not written.texts and not any(side.text(path) for side in sides for path in self.files):
+            return Rewritten({})
+        from_log = {path: _titled(text, path, sides) for path, text in written.texts.items()}
+        texts = from_log | self.with_hand_written(from_log, sides, events)
+        return Rewritten({path: text for path, text in texts.items() if text}, written.note)
+
+    def updated(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
+        """The same as `rewrite`, of files that git has not merged."""
+        raise NotImplementedError
+
+    def with_hand_written(
+        self, from_log: dict[str, str], sides: Sequence[Files], events: Sequence[Event]
+    ) -> dict[str, str]:
+        """The files that change when what only people wrote, on any side of a merge, joins what the log alone says.
+
+        `events` are all events of the document, oldest first.
+        """
+        raise NotImplementedError
+
+
+class Texts:
+    """Texts at hand, which keep the contract of `Files`."""
+
+    note = ""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self._texts = texts
+
+    def text(self, path: str) -> str:
+        """The text of a file; empty where there is none."""
+        return self._texts.get(path, "")
+
+
+def _titled(text: str, path: str, sides: Sequence[Files]) -> str:
+    """With the title that the file has: each clone would name its own folder where nobody has set a project."""
+    titles = [title for side in sides if (title := side.text(path).partition("\n")[0]).startswith("# ")]
+    first, end, rest = text.partition("\n")
+    return f"{min(titles)}{end}{rest}" if titles and first.startswith("# ") else text
 
 
 def lock_of(name: str) -> str:
@@ -107,7 +148,23 @@ def lock_of(name: str) -> str:
     return f"{LOCK}{name}"
 
 
-_NAME = 128
+class DocumentCommand(OnDocument, frozen=True, kw_only=True):
+    """A command about one document, decided under its lock. `reads` are the files whose text it looks at."""
+
+    document: ClassVar[str]
+    reads: ClassVar[frozenset[str]] = frozenset()
+
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - every command's signature
+        """The document's lock and its files."""
+        return Needs(names=frozenset({lock_of(self.document)}), documents=self.reads)
+
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - every command's signature
+        """Who may not speak is refused first."""
+        return speaker_refusal(records.policy, self) or self.settle(records, now)
+
+    def settle(self, records: Records, now: int) -> Verdict:
+        """The events of the command, or why it is refused."""
+        raise NotImplementedError
 
 
 def speaker_refusal(policy: Policy, command: OnDocument) -> AofError | None:

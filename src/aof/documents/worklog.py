@@ -1,6 +1,6 @@
 """How WORKLOG.md follows from the log.
 
-Entries that AOF writes, entries as JSON, and originals of what was changed by hand.
+Entries that AOF writes by itself, entries as JSON, originals of what was changed by hand, and merged versions.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Final
 
 import msgspec
 
-from aof.documents import markdown, worklog_text
-from aof.documents.markdown import HandEdit, edit_difference
-from aof.documents.projection import Extension, Facts, Files, PastEvents, Rewritten
+from aof.documents import hand_edits, markdown, worklog_text
+from aof.documents.hand_edits import HandEdit
+from aof.documents.projection import Extension, Facts, Files, PastEvents, Projection, Rewritten
 from aof.documents.worklog_text import (
     ARCHIVE,
     EDITS,
@@ -39,64 +39,94 @@ from aof.kernel.model import DOCUMENT, SUPERSEDED, Draft, Event, Policy, as_writ
 from aof.support import nesting
 from aof.support.hashing import hexdigest
 
-STATUS, COMPACTED = "document.worklog.status", "document.worklog.compacted"
-_LATEST: Final = 100  # events whose entries may have been written in part
 _OWN: Final = f"{DOCUMENT}worklog."
+ENTRY: Final = "document.worklog.entry"
+STATUS: Final = "document.worklog.status"
+COMPACTED: Final = "document.worklog.compacted"
+RESTORED: Final = "document.worklog.restored"
+TYPES: Final = ("task.attempt.", "task.completed", "delegation.requested", "handoff.initiated", SUPERSEDED)
+_LATEST: Final = 100  # events whose entries may have been written in part
+_NO_PROSE: Final = ("#", "|", "---", "Now Working (")
+
+EntryText = Callable[[Event], str | None]  # the entry that an event leaves; None for most events
 
 
-class WorklogFile:
-    """Keeps the contract of `documents.projection.Projection`."""
+class WorklogDocument(Projection):
+    """The WORKLOG, its archive and the file of edits by hand."""
 
-    name, path = NAME, PATH
+    name, path, files = NAME, PATH, (PATH, ARCHIVE, EDITS)
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
-        self._automatic = policy.worklog.automatic
-
-    @property
-    def types(self) -> tuple[str, ...]:
-        """What is said in the WORKLOG, and what entries are written about by themselves."""
-        return (_OWN, *TYPES) if self._automatic else (_OWN,)
+    def __init__(self, policy: Policy, *, anew: bool = False) -> None:
+        super().__init__(policy, anew=anew)
+        self.types = (_OWN, *TYPES) if policy.worklog.automatic else (_OWN,)
 
     def extend(self, note: str, fresh: Sequence[Event], facts: Facts) -> Extension | None:
         """Entries go to the end; pinned lines, index and compaction need the whole text."""
-        known = _Note.read(note)
+        try:
+            known = nesting.decode_json(note, _Note) if note else None
+        except msgspec.DecodeError:
+            return None
         if known is None or any(_needs_whole(event) for event in fresh):
             return None
         appender = worklog_text.Appender(known.end, known.session, known.date)
         for event in fresh:
-            if (said := entry_text(event, facts)) is not None:
-                appender.add(said, event.timestamp[:10])
-        return Extension(appender.text(), _Note.of(appender).text())
+            if (text := entry_text(event, facts)) is not None:
+                appender.add(text, event.timestamp[:10])
+        return Extension(appender.text(), _note(appender))
 
-    def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
+    def updated(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
         """The whole file, with what is missing at its end written first."""
         before, wanted, known = files.text(PATH), list(fresh), True
-        said = EntryTexts(facts)
+        texts = EntryTexts(facts)
         kept: dict[str, str] = {}
         if past is not None:
             events = chain(reversed(fresh), past.events)
             latest = list(islice(events, _LATEST))
-            before = _without_part(before, latest, said)
+            before = _without_part(before, latest, texts)
             events = chain(latest, events)
-            read = _since(before, events)
-            restored_text, by_hand = originals(before, read[::-1], said.of)
+            read = _since_first_day(before, events)
+            put_back, by_hand = originals(before, read[::-1], texts.of)
             if by_hand:  # what the log has from any time is nobody's edit
                 read += events
-                restored_text, by_hand = originals(before, read[::-1], said.of)
-            before = restored_text
-            wanted = _missing(before, files, chain(read, events), said)
+                put_back, by_hand = originals(before, read[::-1], texts.of)
+            before = put_back
+            wanted = _missing(before, files, chain(read, events), texts)
             known = past.applied
             if by_hand:  # before the file itself: nothing that a person wrote is ever nowhere
-                kept = {EDITS: markdown.with_kept(files.text(EDITS), PATH, by_hand)}
-        if not before and not any(_writes(event, said) for event in wanted):
+                kept = {EDITS: hand_edits.with_kept(files.text(EDITS), PATH, by_hand)}
+        if not before and not any(event.type.startswith(_OWN) or texts.of(event) is not None for event in wanted):
             return Rewritten({})
-        change = _Change(self._policy, before, files, facts, said)
+        writer = _Writer(self._policy, before, files, facts, texts)
         first = fresh[0].seq if fresh else 0
         for event in wanted:
-            change.apply(event, pinned=past is None or not known or event.seq >= first > 0)
-        done = change.done()
+            writer.apply(event, pinned=past is None or not known or event.seq >= first > 0)
+        done = writer.done()
         return Rewritten({**kept, **done.texts}, done.note)
+
+    def with_hand_written(
+        self, from_log: dict[str, str], sides: Sequence[Files], events: Sequence[Event]
+    ) -> dict[str, str]:
+        """Every entry and line that some side has and the log does not; what people rewrote is kept as an edit."""
+        text = from_log.get(PATH) or next((side.text(PATH) for side in sides if side.text(PATH)), "")
+        put_back = [originals(side.text(PATH), events, _posted_text, nearby=False) for side in sides]
+        by_hand = [edit for _, edits in put_back for edit in edits]
+        by_hand += [edit for side in sides for _, edit in hand_edits.kept_edits(side.text(EDITS))]
+        logged = {_posted_text(event) for event in events}  # and what somebody has settled
+        logged |= {
+            edit["text"] for event in events if event.type == RESTORED for edit in event.payload.get("edits", ())
+        }
+        by_hand = [edit for edit in without_rows(by_hand) if edit.text not in logged]
+        by_hand = sorted(_unmixed(by_hand, logged), key=lambda edit: (edit.text, edit.what))
+        known = [*parse_worklog(text).entries, *parse_worklog(from_log.get(ARCHIVE, "")).entries]
+        extra: dict[tuple[str, str, str], Entry] = {}
+        for side, (own, _) in zip(sides, put_back, strict=True):
+            for entry in _unknown(known, [*parse_worklog(side.text(ARCHIVE)).entries, *parse_worklog(own).entries]):
+                extra[entry.date, entry.time, entry.text] = entry
+        for key in sorted(extra):
+            text = _with_entry(text, extra[key])
+        for own, _ in put_back:
+            text = _with_prose(_with_pinned(text, parse_worklog(own)), own)
+        return {EDITS: hand_edits.with_kept("", PATH, by_hand), PATH: text}
 
 
 class _Note(msgspec.Struct, frozen=True):
@@ -106,19 +136,9 @@ class _Note(msgspec.Struct, frozen=True):
     session: int
     date: str
 
-    @staticmethod
-    def read(text: str) -> _Note | None:
-        try:
-            return nesting.decode_json(text, _Note) if text else None
-        except msgspec.DecodeError:
-            return None
 
-    @staticmethod
-    def of(appender: worklog_text.Appender) -> _Note:
-        return _Note(appender.end, appender.session, appender.date)
-
-    def text(self) -> str:
-        return msgspec.json.encode(self).decode()
+def _note(appender: worklog_text.Appender) -> str:
+    return msgspec.json.encode(_Note(appender.end, appender.session, appender.date)).decode()
 
 
 def entry_text(event: Event, facts: Facts) -> str | None:
@@ -145,12 +165,8 @@ def _needs_whole(event: Event) -> bool:
     return changes or agent_of(event) is not None
 
 
-def _writes(event: Event, texts: EntryTexts) -> bool:
-    return event.type.startswith(_OWN) or texts.of(event) is not None
-
-
-class _Change:
-    """A file that is being changed: lines in its middle at once, entries at its end together."""
+class _Writer:
+    """The file while events are written: lines in its middle change at once, entries are added at its end together."""
 
     def __init__(self, policy: Policy, text: str, files: Files, facts: Facts, entries: EntryTexts) -> None:
         self._policy = policy
@@ -162,7 +178,8 @@ class _Change:
         self._touched: dict[str, None] = {}
         known = parse_worklog(self._text)
         self._lines = {line.key: line.text for line in known.status}
-        self._pinned = dict.fromkeys((agent for agent in active(policy) if agent not in self._lines), IDLE)
+        agents = policy.org.agents if policy.org is not None else ()
+        self._pinned = {agent.id: IDLE for agent in agents if agent.active and agent.id not in self._lines}
         self._begin(known)
 
     def _begin(self, known: Worklog) -> None:
@@ -188,14 +205,14 @@ class _Change:
             self._settle()
             self._text = restored(self._text, event.payload["entries"])
             if settled := [one["text"] for one in event.payload.get("edits", ())]:
-                self._texts[EDITS] = markdown.without_edits(self._texts.get(EDITS) or self._read(EDITS), settled)
-        said = self._entries.of(event)
-        if said is not None:
-            self._appender.add(said, event.timestamp[:10])
+                self._texts[EDITS] = hand_edits.without_edits(self._texts.get(EDITS) or self._read(EDITS), settled)
+        text = self._entries.of(event)
+        if text is not None:
+            self._appender.add(text, event.timestamp[:10])
             if decision := event.payload.get("decision") if event.type == ENTRY else None:
                 section = f"Session {self._appender.session}"
                 cells = (decision, event.payload["actor"], worklog_text.shown_moment(event.timestamp), section)
-                self._text = worklog_text.with_decision(self._text, cells)
+                self._text = worklog_text.with_row(self._text, worklog_text.INDEX, cells)
         if pinned and (agent := agent_of(event)) is not None:
             self._touched[agent] = None
             if event.type == "task.attempt.started":
@@ -209,9 +226,9 @@ class _Change:
         there = self._texts.get(ARCHIVE) or self._read(ARCHIVE) or worklog_text.new_archive(self._policy.project)
         end = self._appender.end
         for session in moved:
-            said = worklog_text.text_of(self._text, session).strip()
-            if said not in there:
-                there = f"{there.rstrip()}{end}{end}{said}{end}"
+            section = worklog_text.text_of(self._text, session).strip()
+            if section not in there:
+                there = f"{there.rstrip()}{end}{end}{section}{end}"
         rows = {row.session for row in known.archived}
         cells = [
             (str(number), one["date"], one["summary"]) for number, one in wanted.items() if str(number) not in rows
@@ -230,22 +247,17 @@ class _Change:
 
     def done(self) -> Rewritten:
         """The files, the archive first: what leaves the WORKLOG must be there before."""
-        note = _Note.of(self._appender)
+        note = _note(self._appender)
         for agent in self._touched:
             held, line = self._facts.held_by(agent), self._pinned.get(agent) or self._lines.get(agent, "")
             if not held:
                 self._pinned[agent] = IDLE
             elif not any(task_id in line for task_id in held):
                 self._pinned[agent] = self._named(held[-1])
-        for key, said in self._pinned.items():
-            self._text = worklog_text.with_status(self._text, key, said)
+        for key, line in self._pinned.items():
+            self._text = worklog_text.with_status(self._text, key, line)
         self._text += self._appender.text()
-        return Rewritten({**self._texts, PATH: self._text}, note.text())
-
-
-def active(policy: Policy) -> tuple[str, ...]:
-    """The agents of the chart that have a pinned line."""
-    return tuple(agent.id for agent in policy.org.agents if agent.active) if policy.org is not None else ()
+        return Rewritten({**self._texts, PATH: self._text}, note)
 
 
 def _without_part(text: str, latest: Sequence[Event], texts: EntryTexts) -> str:
@@ -256,15 +268,15 @@ def _without_part(text: str, latest: Sequence[Event], texts: EntryTexts) -> str:
     last = known.entries[-1].line if known.entries else len(lines) + 1
     tail = markdown.unix("".join(lines[last - 1 :])).rstrip("\n")
     for event in latest:
-        said = texts.of(event)
-        if said is not None and tail and tail != said and said.startswith(tail):
+        entry = texts.of(event)
+        if entry is not None and tail and tail != entry and entry.startswith(tail):
             return "".join(lines[: last - 1])
     if lines and not text.endswith("\n") and "## Session ".startswith(lines[-1][: len("## Session ")]):
         return "".join(lines[:-1])
     return text
 
 
-def _since(text: str, events: Iterator[Event]) -> list[Event]:
+def _since_first_day(text: str, events: Iterator[Event]) -> list[Event]:
     """The events from the first day of the file on, newest first; those before have no entry in it."""
     days = [session.date for session in parse_worklog(text).sessions if session.date]
     read: list[Event] = []
@@ -286,9 +298,11 @@ def _missing(text: str, files: Files, events: Iterable[Event], texts: EntryTexts
     found.update(entry.anchor for entry in archived)
     recent: list[tuple[Event, Entry | None]] = []
     minute = ""
-    for event, entry in _with_entries(events, texts):
+    for event in events:
         if minute and event.timestamp[:16] < minute:
             break
+        written = texts.of(event)
+        entry = None if written is None else parse_entry(written, event.timestamp[:10])
         recent.append((event, entry))
         if entry is not None and not minute and _standing(entry, found):
             minute = event.timestamp[:16]
@@ -309,13 +323,6 @@ def _standing(entry: Entry, found: Counter[tuple[str, ...]]) -> tuple[str, ...] 
     return next(later, None)
 
 
-def _with_entries(events: Iterable[Event], texts: EntryTexts) -> Iterator[tuple[Event, Entry | None]]:
-    for event in events:
-        said: Any = texts.of(event)
-        yield event, None if said is None else parse_entry(said, event.timestamp[:10])
-
-
-TYPES: Final = ("task.attempt.", "task.completed", "delegation.requested", "handoff.initiated", SUPERSEDED)
 CLAIMED, COMPLETED, HANDED_BACK, HANDED = "claimed", "completed", "handed back", "handed over"
 _TITLE: Final = 80
 
@@ -323,61 +330,41 @@ _TITLE: Final = 80
 def automatic_line(event: Event, facts: Facts) -> str | None:
     """The line that an event leaves in the WORKLOG; None for most of them."""
     event = as_written(event)  # it was written in its clone, and a merge takes no line away
+    payload, time = event.payload, event.timestamp[11:16]
     if event.type == "task.attempt.started":
-        return _claimed(event, facts)
+        agent, hop = str(payload.get("agent")), payload.get("hop")
+        attempt = f"attempt {payload.get('attempt', 1)}"
+        result = f"hop {hop}, {attempt}" if hop else attempt
+        return quick_line(time, agent, f"{CLAIMED} {_named(event, facts)}", result, (agent, event.task_id))
     if event.type == "task.completed":
-        return _completed(event, facts)
-    if event.type in ("delegation.requested", "handoff.initiated"):
-        return _handed(event, facts)
-    return None
+        report: dict[str, Any] = payload.get("result") or {}
+        agent, outcome = str(report.get("agentId") or event.agent or event.actor), str(report.get("outcome", "done"))
+        tests, ran = report.get("tests"), NONE
+        if isinstance(tests, dict):
+            ran = f"{tests.get('passed', 0)} of {tests.get('total', 0)} passed, {tests.get('failed', 0)} failed"
+        what = COMPLETED if outcome == "done" else HANDED_BACK
+        return quick_line(time, agent, f"{what} {_named(event, facts)}", f"{outcome}; Tests run: {ran}")
+    if event.type not in ("delegation.requested", "handoff.initiated"):
+        return None
+    request: dict[str, Any] = payload.get("request") or payload.get("audit") or payload
+    sender = request.get("fromAgent") or request.get("from_agent") or event.agent or event.actor
+    target = request.get("toAgent") or request.get("to_agent")
+    if not isinstance(sender, str) or not isinstance(target, str):
+        return None
+    return quick_line(time, sender, f"{HANDED} {_named(event, facts)}", f"to {target}", (target, event.task_id))
+
+
+def _named(event: Event, facts: Facts) -> str:
+    """A task with its title, where that is known."""
+    title = facts.title(event.task_id) or ""
+    shown = title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…"
+    return f'{event.task_id} "{shown}"' if shown else event.task_id
 
 
 def agent_of(event: Event) -> str | None:
     """The agent whose work an event begins or ends."""
     agent = event.payload.get("agent") if event.type.startswith("task.attempt.") else None
     return agent if isinstance(agent, str) else None
-
-
-def _claimed(event: Event, facts: Facts) -> str:
-    agent = str(event.payload.get("agent"))
-    hop = event.payload.get("hop")
-    attempt = f"attempt {event.payload.get('attempt', 1)}"
-    result = f"hop {hop}, {attempt}" if hop else attempt
-    return quick_line(_time(event), agent, f"{CLAIMED} {_named(event, facts)}", result, (agent, event.task_id))
-
-
-def _completed(event: Event, facts: Facts) -> str | None:
-    result: dict[str, Any] = event.payload.get("result") or {}
-    agent, outcome = str(result.get("agentId") or event.agent or event.actor), str(result.get("outcome", "done"))
-    what = COMPLETED if outcome == "done" else HANDED_BACK
-    said = f"{outcome}; Tests run: {_tests(result.get('tests'))}"
-    return quick_line(_time(event), agent, f"{what} {_named(event, facts)}", said)
-
-
-def _tests(tests: object) -> str:
-    if not isinstance(tests, dict):
-        return NONE
-    return f"{tests.get('passed', 0)} of {tests.get('total', 0)} passed, {tests.get('failed', 0)} failed"
-
-
-def _handed(event: Event, facts: Facts) -> str | None:
-    said: dict[str, Any] = event.payload.get("request") or event.payload.get("audit") or event.payload
-    sender = said.get("fromAgent") or said.get("from_agent") or event.agent or event.actor
-    target = said.get("toAgent") or said.get("to_agent")
-    if not isinstance(sender, str) or not isinstance(target, str):
-        return None
-    what = f"{HANDED} {_named(event, facts)}"
-    return quick_line(_time(event), sender, what, f"to {target}", (target, event.task_id))
-
-
-def _named(event: Event, facts: Facts) -> str:
-    title = facts.title(event.task_id) or ""
-    shown = title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…"
-    return f'{event.task_id} "{shown}"' if shown else event.task_id
-
-
-def _time(event: Event) -> str:
-    return event.timestamp[11:16]
 
 
 LINK: Final = re.compile(
@@ -425,6 +412,8 @@ def envelopes(entries: Iterable[Entry], session_id: str = UNKNOWN) -> Iterator[E
             payload=payload(entry),
             links=links(entry),
         )
+        if entry.form == "proposal":
+            proposed.add(str(entry.fields["ID"]))
 
 
 def event_id(entry: Entry, number: int = 0) -> str:
@@ -437,32 +426,20 @@ def _base(entry: Entry) -> str:
     return f"{entry.date}\n{entry.text}"
 
 
-def event_type(entry: Entry, proposed: set[str] | None = None) -> str:
-    """Which of the eight it is, by its form; `proposed` are the proposals seen so far."""
+def event_type(entry: Entry, proposed: Container[str] = ()) -> str:
+    """Which of the eight it is, by its form; `proposed` are the proposals before it."""
     if entry.form == "quick":
-        return _quick(entry)
+        what = entry.subject.lower()
+        if what.startswith(CLAIMED):
+            return "task.claimed"
+        given = entry.fields.get("nextOwner", entry.owner) != entry.owner and not _DONE.search(what)
+        return "handoff.posted" if given or what.startswith((HANDED, HANDED_BACK)) else "task.completed"
     if entry.form == "handoff":
         complete = str(entry.fields.get("Status", "")).strip().lower() == "complete"
         return "task.completed" if complete else "handoff.posted"
     if entry.form == "proposal":
-        return _proposal(str(entry.fields["ID"]), proposed if proposed is not None else set())
+        return "proposal.amended" if str(entry.fields["ID"]) in proposed else "proposal.created"
     return _TYPES.get(entry.form, UNKNOWN)
-
-
-def _proposal(name: str, proposed: set[str]) -> str:
-    kind = "proposal.amended" if name in proposed else "proposal.created"
-    proposed.add(name)
-    return kind
-
-
-def _quick(entry: Entry) -> str:
-    what = entry.subject.lower()
-    if what.startswith(CLAIMED):
-        return "task.claimed"
-    if what.startswith((HANDED, HANDED_BACK)):
-        return "handoff.posted"
-    given = entry.fields.get("nextOwner", entry.owner) != entry.owner
-    return "handoff.posted" if given and not _DONE.search(what) else "task.completed"
 
 
 def timestamp(entry: Entry) -> str:
@@ -474,13 +451,13 @@ def timestamp(entry: Entry) -> str:
 
 def payload(entry: Entry) -> dict[str, Any]:
     """What the entry says, by its form; `text` is the rest of it, unshortened."""
-    said: dict[str, Any] = {"form": entry.form, "session": entry.session}
+    values: dict[str, Any] = {"form": entry.form, "session": entry.session}
     for key, value in entry.fields.items():
         name = _KEY.sub("_", key.lower()).strip("_") if key != "nextOwner" else "next_owner"
-        said[name or "more"] = value
-    if entry.form == "handoff" and "next_owner" in said:
-        said["next_owner"], said["next_note"] = noted(str(said["next_owner"]))
-    return said | {"text": entry.body}
+        values[name or "more"] = value
+    if entry.form == "handoff" and "next_owner" in values:
+        values["next_owner"], values["next_note"] = noted(str(values["next_owner"]))
+    return values | {"text": entry.body}
 
 
 def links(entry: Entry) -> list[str]:
@@ -489,12 +466,9 @@ def links(entry: Entry) -> list[str]:
     return list(dict.fromkeys(one for one in found if not one.startswith("http")))
 
 
-ENTRY: Final = "document.worklog.entry"
-RESTORED: Final = "document.worklog.restored"
 _MOST: Final = 20  # entries that one event puts back
 _ALIKE: Final = 0.6
 _SHOWN: Final = 60
-Said = Callable[[Event], str | None]  # the entry that an event leaves
 
 
 def entry_name(entry: Entry) -> str:
@@ -504,18 +478,18 @@ def entry_name(entry: Entry) -> str:
 
 
 def lost_entries(
-    entries: Sequence[Entry], events: Iterable[Event], said: Said, *, nearby: bool = True
+    entries: Sequence[Entry], events: Iterable[Event], text_of: EntryText, *, nearby: bool = True
 ) -> Iterator[tuple[Event, Entry, Entry | None]]:
     """Each entry of the log that is not there as it was written, with what stands in its place; None: it is gone.
 
     What the log has is in nobody's place. A line without a date of its own stands in the session that was open, and
     that is a later day's where the clock was set back. Without `nearby`, only author and time tell an entry.
     """
-    there = _Standing(entries)
+    there = _EntriesLeft(entries)
     sessions = {entry.date: entry.session for entry in entries}
     wanted: list[tuple[Event, Entry]] = []
     for event in events:
-        if (text := said(event)) is not None:
+        if (text := text_of(event)) is not None:
             day = event.timestamp[:10]
             wanted.append((event, parse_entry(text, day, sessions.get(day, 0))))
     places = [there.take(entry, entry.date) for _, entry in wanted]
@@ -532,7 +506,7 @@ def lost_entries(
             yield event, entry, found
 
 
-class _Standing:
+class _EntriesLeft:
     """The entries of a file that no event has been found for yet."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
@@ -555,17 +529,16 @@ class _Standing:
         """What stands in the place of an entry: of the same author and time, or much alike between its neighbours."""
         own = next((place for place in self._left if _in_place_of(self._entries[place], wanted)), None)
         if own is None:
-            near = [(_alikeness(self._entries[place], wanted), place) for place in between if place in self._left]
+            near = [(self._alikeness(place, wanted), place) for place in between if place in self._left]
             alike, own = max(near, default=(0.0, None))
-            own = own if alike >= _ALIKE else None
-        if own is None:
-            return None
+            if alike < _ALIKE or own is None:
+                return None
         del self._left[own]
         return self._entries[own]
 
-
-def _alikeness(entry: Entry, wanted: Entry) -> float:
-    return difflib.SequenceMatcher(None, entry.text, wanted.text).ratio() if entry.form == wanted.form else 0.0
+    def _alikeness(self, place: int, wanted: Entry) -> float:
+        there = self._entries[place]
+        return difflib.SequenceMatcher(None, there.text, wanted.text).ratio() if there.form == wanted.form else 0.0
 
 
 def _in_place_of(entry: Entry, wanted: Entry) -> bool:
@@ -610,11 +583,13 @@ def _is_like(row: Decided, cells: tuple[str, str, str]) -> bool:
     return sum(map(str.__eq__, (row.decision, row.owner, row.timestamp), cells)) == len(cells) - 1
 
 
-def originals(text: str, events: Sequence[Event], said: Said, *, nearby: bool = True) -> tuple[str, list[HandEdit]]:
+def originals(
+    text: str, events: Sequence[Event], text_of: EntryText, *, nearby: bool = True
+) -> tuple[str, list[HandEdit]]:
     """The file with what was said through AOF as it was said, and what people had made of it."""
     known, lines, end = parse_worklog(text), markdown.split_lines(text), markdown.ending(text)
     kept: list[HandEdit] = []
-    lost = lost_entries(known.entries, events, said, nearby=nearby)
+    lost = lost_entries(known.entries, events, text_of, nearby=nearby)
     changed = [(event, wanted, there) for event, wanted, there in lost if there is not None and event.type == ENTRY]
     for row, like, unchanged in decided_rows(known.decisions, events):
         if like is None or unchanged:
@@ -626,7 +601,7 @@ def originals(text: str, events: Sequence[Event], said: Said, *, nearby: bool = 
     for event, wanted, there in sorted(changed, key=lambda one: -one[2].line):
         who = event.payload.get("actor") or wanted.actor
         what = f"{who} wrote {entry_name(wanted)} (event {event.seq}), and a person changed it"
-        kept.append(HandEdit(f"{what}: {edit_difference(wanted.text, there.text)}", there.text))
+        kept.append(HandEdit(f"{what}: {hand_edits.edit_difference(wanted.text, there.text)}", there.text))
         last = there.line - 1 + there.text.count("\n")
         ended = end if lines[last].endswith("\n") else ""
         lines[there.line - 1 : last + 1] = [markdown.with_ending(wanted.text, end) + ended]
@@ -681,3 +656,72 @@ def _inserted(text: str, wanted: str, date: str, end: str) -> str:
     before = "".join(lines[: session.end - 1]).rstrip("\r\n")
     after = "".join(lines[session.end - 1 :])
     return f"{before}{end}{end}{wanted}{end}" + (f"{end}{after}" if after else "")
+
+
+def _unmixed(by_hand: Sequence[HandEdit], logged: Iterable[str | None]) -> list[HandEdit]:
+    """The edits without those that git has mixed from another one and the original."""
+    there = {edit.text: edit for edit in by_hand}
+    log = {line for text in logged for line in (text or "").split("\n")}
+    for text in sorted(there):
+        if any(set(text.split("\n")) <= log.union(other.split("\n")) for other in there if other != text):
+            del there[text]
+    return list(there.values())
+
+
+def _posted_text(event: Event) -> str | None:
+    return event.payload["text"] if event.type == ENTRY else None
+
+
+def _unknown(known: Sequence[Entry], entries: Sequence[Entry]) -> Iterator[Entry]:
+    """The entries of a side beyond those that the log has of the same author and minute."""
+    left = Counter(entry.anchor for entry in known)
+    same = Counter(entry.text for entry in known)
+    others = []
+    for entry in entries:
+        if same[entry.text]:
+            same[entry.text] -= 1
+            left[entry.anchor] -= 1
+        else:
+            others.append(entry)
+    for entry in others:
+        if left[entry.anchor] > 0:
+            left[entry.anchor] -= 1
+        else:
+            yield entry
+
+
+def _with_entry(text: str, entry: Entry) -> str:
+    """The entry in the session of its day; one of a day that has none gets a session at the end."""
+    one = {"text": entry.text, "date": entry.date, "instead": ""}
+    if any(session.date == entry.date for session in parse_worklog(text).sessions):
+        return restored(text, [one])
+    number = max((session.number for session in parse_worklog(text).sessions), default=0)
+    appender = worklog_text.Appender(markdown.ending(text), number, "")
+    appender.add(entry.text, entry.date)
+    return (text if text.endswith("\n") else f"{text}\n") + appender.text()
+
+
+def _with_pinned(text: str, side: Worklog) -> str:
+    """Pinned lines that only a person has written."""
+    there = {line.key: line.text.strip() for line in parse_worklog(text).status}
+    for line in sorted(side.status, key=lambda line: line.key):
+        own = line.text.strip()
+        if own and own != IDLE and there.get(line.key, "") in ("", IDLE) and not (line.agent and line.key in there):
+            text = worklog_text.with_status(text, line.key, own)
+    return text
+
+
+def _with_prose(text: str, side: str) -> str:
+    """Lines that belong to no entry, no heading and no table go below the pinned block, each once."""
+    known = parse_worklog(side)
+    covered = {line.number for line in known.status}
+    for entry in known.entries:
+        covered.update(range(entry.line, entry.line + entry.text.count("\n") + 1))
+    there = set(markdown.unix(text).split("\n"))
+    lines = [line for line in markdown.scan(side) if line.number not in covered and line.text.strip()]
+    loose = [line.text for line in lines if line.text not in there and not line.text.startswith(_NO_PROSE)]
+    if not loose:
+        return text
+    end, split, at = markdown.ending(text), markdown.split_lines(text), parse_worklog(text).status_end
+    block = [end, *(f"{line}{end}" for line in loose)]
+    return "".join([*split[:at], *block, *split[at:]])

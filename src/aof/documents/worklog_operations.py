@@ -10,8 +10,8 @@ from msgspec import UNSET, UnsetType
 from aof.documents import (
     conflict_operations,
     conflicts,
+    hand_edits,
     mail_rules,
-    markdown,
     projection,
     reading,
     worklog,
@@ -321,7 +321,7 @@ def of_file(environment: Environment) -> Iterator[Finding]:
     found = reading.foreseen(environment, NAME, PATH, ARCHIVE, EDITS, *_MAILBOX)
     known, old = parse_worklog(found[PATH]), parse_worklog(found[ARCHIVE])
     entries = (*old.entries, *known.entries)
-    types = worklog.WorklogFile(environment.policy).types
+    types = worklog.WorklogDocument(environment.policy).types
     events = [event for event in store.events() if event.type.startswith(types)]
     yield from known.findings
     yield from _of_parts(environment, known, old)
@@ -360,10 +360,10 @@ def restore(environment: Environment) -> None:
 def _restored(environment: Environment, found: dict[str, str]) -> Draft | None:
     """The event that puts back what the documents lack; None where they lack nothing."""
     entries = (*parse_worklog(found[ARCHIVE]).entries, *parse_worklog(found[PATH]).entries)
-    types = worklog.WorklogFile(environment.policy).types
+    types = worklog.WorklogDocument(environment.policy).types
     events = (event for event in environment.store.events() if event.type.startswith(types))
     lost = worklog.lost_entries(entries, events, _said(environment))
-    return worklog.restoration_draft(lost, (edit for _, edit in markdown.kept_edits(found[EDITS])))
+    return worklog.restoration_draft(lost, (edit for _, edit in hand_edits.kept_edits(found[EDITS])))
 
 
 def _of_parts(environment: Environment, known: Worklog, archived: Worklog) -> Iterator[Finding]:
@@ -376,7 +376,7 @@ def _of_parts(environment: Environment, known: Worklog, archived: Worklog) -> It
     yield from worklog_rules.of_length(known, policy.worklog.longest)
 
 
-def _said(environment: Environment) -> worklog.Said:
+def _said(environment: Environment) -> worklog.EntryText:
     """The entry of an event, with the title that its task has now."""
     return worklog.EntryTexts(_Titles(lambda task_id: _title(environment, task_id))).of
 

@@ -1,24 +1,21 @@
-"""What can be said in the WORKLOG, how it is worded, and what is wrong with one.
-
-Pure: the text comes with the records.
-"""
+"""The commands about the WORKLOG, how entries are worded, and what is wrong with a WORKLOG."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import msgspec
 
-from aof.documents import markdown, projection, worklog_text
+from aof.documents import hand_edits, projection, worklog_text
 from aof.documents.markdown import contained
-from aof.documents.projection import lock_of
+from aof.documents.projection import DocumentCommand
 from aof.documents.worklog import (
     COMPACTED,
     ENTRY,
     STATUS,
-    Said,
+    EntryText,
     decided_rows,
     entry_name,
     event_id,
@@ -49,7 +46,7 @@ from aof.documents.worklog_text import (
 )
 from aof.errors import AofError, Call, InvalidInput, NotAllowed, NotFound, PayloadTooLarge
 from aof.kernel import limits as kernel_limits
-from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, OnDocument, Records, Verdict
+from aof.kernel.commands import Decision, Needs, NeedsOf, Records, Verdict
 from aof.kernel.findings import Finding, Severity
 from aof.kernel.limits import visible_line
 from aof.kernel.model import Draft, Event, is_task_id, iso
@@ -57,10 +54,8 @@ from aof.org import rights
 from aof.runs import authentication
 from aof.support.hashing import hexdigest
 from aof.tasks import graph
-from aof.tasks.model import Task
 from aof.workflows.model import leases
 
-_LOCK: Final = frozenset({lock_of(NAME)})
 _LINE: Final = 300
 _PROPOSALS: Final = ("proposal.created", "proposal.amended")
 _ADJUDICATED: Final = 4
@@ -97,21 +92,27 @@ class Wording(msgspec.Struct, frozen=True, kw_only=True):
     links: tuple[str, ...] = ()
 
 
-class Say(OnDocument, frozen=True, kw_only=True):
+class WorklogCommand(DocumentCommand, frozen=True, kw_only=True):
+    """A command about the WORKLOG."""
+
+    document: ClassVar[str] = NAME
+
+
+class Say(WorklogCommand, frozen=True, kw_only=True):
     """Post an entry. `level` is that of the escalation ladder; at its end only a maintainer decides."""
 
     kind: EventType
     said: Wording
     level: int | None = None
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The document's lock, the task that it is about, and for proposals what was proposed before."""
-        task = self.said.task
+        own, task = super().needs(known, needs), self.said.task
         read = frozenset({task}) if task is not None and is_task_id(task) else frozenset()
         whole = frozenset({PATH, ARCHIVE}) if self.kind in _PROPOSALS else frozenset()
-        return Needs(names=_LOCK, read=read, documents=whole)
+        return msgspec.structs.replace(own, read=read, documents=whole)
 
-    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - as above
+    def settle(self, records: Records, now: int) -> Verdict:
         """One event with the text of the entry, or why it cannot be posted."""
         if refusal := self._refused(records):
             return refusal
@@ -128,7 +129,7 @@ class Say(OnDocument, frozen=True, kw_only=True):
 
     def _refused(self, records: Records) -> AofError | None:
         policy, said = records.policy, self.said
-        if refusal := projection.speaker_refusal(policy, self) or wording_problem(self.kind, said):
+        if refusal := wording_problem(self.kind, said):
             return refusal
         for name in (said.next_owner, said.other, said.decides):
             if name is not None and name != "Maintainer":
@@ -159,48 +160,37 @@ def posted(kind: EventType, text: str, actor: str, subject: str) -> Draft:
 
 def _not_its_work(records: Records, task_id: str | None, kind: EventType, agent: str) -> AofError | None:
     """The refusal to speak of a task that does not exist, or of the begin or end of work that was another's."""
+    if task_id is None and kind == "task.claimed":
+        call = Call("worklog_add", {"type": kind, "task": "…"})
+        return InvalidInput("an entry about a claim names its task", "give it", call)
     if task_id is None:
-        return (
-            InvalidInput(
-                "an entry about a claim names its task", "give it", Call("worklog_add", {"type": kind, "task": "…"})
-            )
-            if kind == "task.claimed"
-            else None
-        )
+        return None
     task = records.look(task_id)
     if task is None:
         return graph.missing(task_id)
-    if kind == "task.claimed" and not _holds(task, agent):
-        return _others(task, agent, "holds")
-    if kind == "task.completed" and not (authentication.ran_work(task, agent) or _holds(task, agent)):
-        return _others(task, agent, "has worked on")
-    return None
-
-
-def _holds(task: Task, agent: str) -> bool:
-    return any(lease.agent == agent for lease in leases(task))
-
-
-def _others(task: Task, agent: str, what: str) -> NotAllowed:
-    who = next((lease.agent for lease in leases(task)), None)
+    holders = [lease.agent for lease in leases(task)]
+    if kind == "task.claimed" and agent not in holders:
+        what = "holds"
+    elif kind == "task.completed" and not (authentication.ran_work(task, agent) or agent in holders):
+        what = "has worked on"
+    else:
+        return None
     return NotAllowed(
-        f"only an agent that {what} {task.id} says so, and {agent} is none" + (f"; {who} holds it" if who else ""),
+        f"only an agent that {what} {task.id} says so, and {agent} is none"
+        + (f"; {holders[0]} holds it" if holders else ""),
         "claim it first, or let the agent that did the work say it",
         Call("show", {"task_id": task.id}),
         agent=agent,
     )
 
 
-def _all(records: Records) -> list[Entry]:
-    return [entry for path in (ARCHIVE, PATH) for entry in parse_worklog(records.documents[path]).entries]
-
-
 def _numbered(records: Records, kind: EventType, said: Wording, actor: str) -> Wording | AofError:
     """A new proposal with the next number; a further version with what it does not say anew."""
-    versions = [entry for entry in _all(records) if entry.form == "proposal"]
+    entries = (entry for path in (ARCHIVE, PATH) for entry in parse_worklog(records.documents[path]).entries)
+    versions = [entry for entry in entries if entry.form == "proposal"]
     if kind == "proposal.created":
-        last = max((int(found) for entry in versions if (found := str(entry.fields["ID"])[5:]).isdigit()), default=0)
-        return msgspec.structs.replace(said, proposal_id=f"PROP-{last + 1:03d}")
+        highest = max((int(found) for entry in versions if (found := str(entry.fields["ID"])[5:]).isdigit()), default=0)
+        return msgspec.structs.replace(said, proposal_id=f"PROP-{highest + 1:03d}")
     own = [entry for entry in versions if entry.fields["ID"] == said.proposal_id]
     if not own:
         there = ", ".join(dict.fromkeys(str(entry.fields["ID"]) for entry in versions)) or "none"
@@ -210,10 +200,7 @@ def _numbered(records: Records, kind: EventType, said: Wording, actor: str) -> W
         return NotAllowed(
             f"{said.proposal_id} is {author}'s, and {actor} cannot amend it", "post an objection instead", agent=actor
         )
-    return _inherited(said, own[-1])
-
-
-def _inherited(said: Wording, last: Entry) -> Wording:
+    last = own[-1]
     names = {"scope": "Scope", "proposal": "Proposal", "rollback": "Rollback", "deadline": "Objection deadline"}
     more = {name: str(last.fields.get(key, "")) for name, key in names.items() if not getattr(said, name)}
     if said.risks is None:
@@ -223,23 +210,17 @@ def _inherited(said: Wording, last: Entry) -> Wording:
     return msgspec.structs.replace(said, **more)
 
 
-class SetStatus(OnDocument, frozen=True, kw_only=True):
+class SetStatus(WorklogCommand, frozen=True, kw_only=True):
     """Change a pinned line: one's own, or as a maintainer anybody's and the maintainer's."""
 
     line: Literal["now", "focus", "checkpoint"] = "now"
     text: str
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
-        """Only the lock: the line is found when the file follows."""
-        return Needs(names=_LOCK)
-
-    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - as above
+    def settle(self, records: Records, now: int) -> Verdict:  # noqa: ARG002 - every command's signature
         """One event with the new text of the line."""
         policy = records.policy
-        if refusal := projection.speaker_refusal(policy, self) or kernel_limits.line(
-            "text", self.text, _LINE, required=True
-        ):
-            return refusal
+        if wrong := kernel_limits.line("text", self.text, _LINE, required=True):
+            return wrong
         others = bool(policy.maintainers) and self.acting != self.actor
         if others and not rights.may_act_for(policy, self.actor, self.acting, None):
             return rights.mismatch(self.actor, self.acting)
@@ -250,17 +231,13 @@ class SetStatus(OnDocument, frozen=True, kw_only=True):
         return Decision(drafts=(Draft(type=STATUS, task_id="", payload=payload),), agent=self.acting)
 
 
-class Compact(OnDocument, frozen=True, kw_only=True):
+class Compact(WorklogCommand, frozen=True, kw_only=True):
     """Move the finished sessions to the archive."""
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
-        """The whole file."""
-        return Needs(names=_LOCK, documents=frozenset({PATH}))
+    reads: ClassVar[frozenset[str]] = frozenset({PATH})
 
-    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - as above
+    def settle(self, records: Records, now: int) -> Verdict:  # noqa: ARG002 - every command's signature
         """One event that names the sessions before the current one; none where there is nothing to move."""
-        if refusal := projection.speaker_refusal(records.policy, self):
-            return refusal
         if refusal := projection.not_maintainer(records.policy, self, "compact the WORKLOG"):
             return refusal
         text = records.documents[PATH]
@@ -372,7 +349,8 @@ def _work(kind: EventType, said: Wording, actor: str, moment: str) -> str | AofE
         return _missing("subject", kind)
     if said.quick or kind == "task.claimed":
         return _quick(kind, said, subject, actor, moment)
-    status = _spelled(said.status or ("Complete" if kind == "task.completed" else ""))
+    given = said.status or ("Complete" if kind == "task.completed" else "")
+    status = next((one for one in STATUSES if one.lower() == given.strip().lower()), given)
     lists = dict(zip(LISTS, (said.changed, said.tests, said.risks, said.blocking), strict=True))
     if refusal := _incomplete(kind, said, status, lists):
         return refusal
@@ -380,7 +358,8 @@ def _work(kind: EventType, said: Wording, actor: str, moment: str) -> str | AofE
     following = f"{said.next_owner} ({said.next})" if said.next else said.next_owner
     fields = dict(zip(HANDOFF_KEYS, (subject, actor, status), strict=False)) | named | {"Next owner": following}
     about = f"Task: {said.task}" if said.task and said.task not in subject else ""
-    body = "\n\n".join(part for part in (about, _see(said), said.body) if part.strip())
+    see = f"See {', '.join(said.links)}" if said.links else ""
+    body = "\n\n".join(part for part in (about, see, said.body) if part.strip())
     return worklog_text.entry(actor, subject, moment, worklog_text.block(fields), body)
 
 
@@ -403,15 +382,6 @@ def _incomplete(
     if lacking is not None:
         return InvalidInput(f"a full handoff needs '{lacking}'", "give it; 'none' says that there are none")
     return None
-
-
-def _spelled(status: str) -> str:
-    """The status as the block spells it, whatever the case it was given in."""
-    return next((one for one in STATUSES if one.lower() == status.strip().lower()), status)
-
-
-def _see(said: Wording) -> str:
-    return f"See {', '.join(said.links)}" if said.links else ""
 
 
 def _quick(kind: EventType, said: Wording, subject: str, actor: str, moment: str) -> str | AofError:
@@ -494,7 +464,8 @@ def of_entries(known: Worklog, roster: Callable[[str], bool]) -> Iterator[Findin
         yield from _of_entry(entry, roster)
         if entry.form == "none":
             loose.append(entry)
-            if not _is_question(entry):
+            body = entry.body.strip()
+            if not body.endswith("?") or "\n\n" in body:
                 what = f"{entry_name(entry)} has none of the forms of an entry"
                 yield finding("unstructured", entry.line, what, "post a handoff, a decision or a proposal", "warning")
         elif loose:
@@ -549,10 +520,6 @@ def _readable(entry: Entry) -> Iterator[Finding]:
         yield finding("only_a_link", entry.line, f"{entry_name(entry)} is only a link", "say what is there", "warning")
 
 
-def _is_question(entry: Entry) -> bool:
-    return entry.body.strip().endswith("?") and "\n\n" not in entry.body.strip()
-
-
 def _talk(loose: Sequence[Entry]) -> Iterator[Finding]:
     """Several loose entries in a row are a conversation."""
     if len(loose) > 2:  # noqa: PLR2004 - a question and an answer may be
@@ -561,33 +528,28 @@ def _talk(loose: Sequence[Entry]) -> Iterator[Finding]:
 
 
 def against_log(
-    entries: Sequence[Entry], decisions: Sequence[Decided], events: Iterable[Event], said: Said
+    entries: Sequence[Entry], decisions: Sequence[Decided], events: Iterable[Event], text_of: EntryText
 ) -> Iterator[Finding]:
     """Entries and rows that the log has and the file has not, or has in another form."""
     known = list(events)
-    yield from _lost(lost_entries(entries, known, said))
+    for event, wanted, there in lost_entries(entries, known, text_of):
+        author = event.payload.get("actor") or wanted.actor
+        if there is None:
+            what = f"{author} wrote {entry_name(wanted)} at {event.timestamp} (event {event.seq}), and it is gone"
+            yield finding("entry_deleted", None, what, "'aof doctor --fix' puts it back")
+        else:
+            change = hand_edits.edit_difference(wanted.text, there.text)
+            what = f"{author} wrote {entry_name(wanted)} (event {event.seq}), and it was changed: {change}"
+            fix = "post a counter-recommendation instead; 'aof doctor --fix' undoes the change"
+            yield finding("entry_edited", there.line, what, fix)
     yield from _of_rows(decisions, known)
 
 
 def unsettled(text: str) -> Iterator[Finding]:
     """What people have changed by hand and nobody has settled, from the file that keeps it."""
     fix = "if it is meant, post a counter-recommendation or a further decision; then delete its section of that file"
-    for line, edit in markdown.kept_edits(text):
+    for line, edit in hand_edits.kept_edits(text):
         yield Finding(code="entry_edited", severity="error", at=(EDITS,), detail=edit.what, fix=fix, line=line)
-
-
-def _lost(lost: Iterable[tuple[Event, Entry, Entry | None]]) -> Iterator[Finding]:
-    """An entry that is not there is edited where another stands in its place, else deleted."""
-    for event, wanted, there in lost:
-        author = event.payload.get("actor") or wanted.actor
-        if there is None:
-            what = f"{author} wrote {entry_name(wanted)} at {event.timestamp} (event {event.seq}), and it is gone"
-            yield finding("entry_deleted", None, what, "'aof doctor --fix' puts it back")
-            continue
-        change = markdown.edit_difference(wanted.text, there.text)
-        what = f"{author} wrote {entry_name(wanted)} (event {event.seq}), and it was changed: {change}"
-        fix = "post a counter-recommendation instead; 'aof doctor --fix' undoes the change"
-        yield finding("entry_edited", there.line, what, fix)
 
 
 def _of_rows(found: Sequence[Decided], events: Iterable[Event]) -> Iterator[Finding]:

@@ -171,12 +171,12 @@ _COUNTER: Final = re.compile(r"(?P<who>.+?)['\u2019]s counter-recommendation\Z")
 
 def quick_line(time: str, owner: str, what: str, result: str = "", following: tuple[str, str] = ("", "")) -> str:
     """`HH:MM — <owner>: <what> (<result>). Next: <owner> <task>.`."""
-    said = f"{time} — {owner}: {inline(what).rstrip('.')}"
+    line = f"{time} — {owner}: {inline(what).rstrip('.')}"
     if result:
-        said += f" ({inline(result)})"
+        line += f" ({inline(result)})"
     if following[0]:
-        said += f". Next: {' '.join(inline(part) for part in following if part)}"
-    return f"{said}."
+        line += f". Next: {' '.join(inline(part) for part in following if part)}"
+    return f"{line}."
 
 
 def quick_fields(line: str) -> dict[str, str] | None:
@@ -208,12 +208,12 @@ def block(fields: Mapping[str, Any]) -> str:
 
 def bold(fields: Iterable[tuple[str, str]]) -> str:
     """Bold lines, a paragraph each; text of several lines goes on below its key."""
-    return "\n\n".join(_bold(key, contained(text, RESERVED)) for key, text in fields)
-
-
-def _bold(key: str, text: str) -> str:
-    below = "\n" in text or text.startswith("- ")
-    return f"**{key}:**\n\n{text}" if below else f"**{key}:** {text}"
+    paragraphs: list[str] = []
+    for key, given in fields:
+        text = contained(given, RESERVED)
+        below = "\n" in text or text.startswith("- ")
+        paragraphs.append(f"**{key}:**\n\n{text}" if below else f"**{key}:** {text}")
+    return "\n\n".join(paragraphs)
 
 
 def read_form(lines: Sequence[str]) -> tuple[Form, dict[str, Any], str]:
@@ -224,13 +224,12 @@ def read_form(lines: Sequence[str]) -> tuple[Form, dict[str, Any], str]:
     if (found := _read_block(lines, first)) is not None:
         fields, end = found
         return "handoff", fields, _text(lines[end:])
-    pairs, rest = _read_bold(lines[first:])
-    if pairs:
-        form = _bold_form(pairs)
-        if form is not None:
-            return form, dict(pairs) if form != "counter" else _counter(pairs), rest
-    if (said := plain_field(lines[first])) is not None and said[0] == "Escalated":
-        return "escalation", {"Escalation": said[1]}, _text(lines[first + 1 :])
+    pairs = _read_bold(lines[first:])
+    form = _bold_form(pairs) if pairs else None
+    if form is not None:
+        return form, dict(pairs) if form != "counter" else _counter(pairs), ""
+    if (field := plain_field(lines[first])) is not None and field[0] == "Escalated":
+        return "escalation", {"Escalation": field[1]}, _text(lines[first + 1 :])
     return "none", {}, _text(lines)
 
 
@@ -251,7 +250,7 @@ def _read_block(lines: Sequence[str], first: int) -> tuple[dict[str, Any], int] 
         found = plain_field(line)
         if found is not None and found[0] in HANDOFF_KEYS:
             key = found[0]
-            fields[key] = _value(key, found[1])
+            fields[key] = found[1] if key not in LISTS else _listed(found[1])
         elif key in LISTS and (item := re.match(r"[ \t]*[-*][ \t]+(.*)\Z", line.rstrip())):
             fields[key] = [*fields[key], item[1]]
         elif fenced and opens_code(line) is not None:
@@ -266,26 +265,22 @@ def _read_block(lines: Sequence[str], first: int) -> tuple[dict[str, Any], int] 
     return fields, place
 
 
-def _value(key: str, text: str) -> Any:
-    if key not in LISTS:
-        return text
+def _listed(text: str) -> list[str]:
     if not text or text.lower().rstrip(".") == NONE:
         return []
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def _read_bold(lines: Sequence[str]) -> tuple[list[tuple[str, str]], str]:
-    """The bold keys from the first line on, each with the text up to the next one."""
+def _read_bold(lines: Sequence[str]) -> list[tuple[str, str]]:
+    """The bold keys, each with the text up to the next one; none where the first line is not bold."""
     pairs: list[tuple[str, list[str]]] = []
-    if bold_field(lines[0]) is None:
-        return [], _text(lines)
-    for line in lines:
+    for line in lines if bold_field(lines[0]) is not None else ():
         found = bold_field(line)
         if found is not None:
             pairs.append((found[0], [found[1]]))
         else:
             pairs[-1][1].append(line)
-    return [(key, _text(said)) for key, said in pairs], ""
+    return [(key, _text(texts)) for key, texts in pairs]
 
 
 def _bold_form(pairs: Sequence[tuple[str, str]]) -> Form | None:
@@ -297,13 +292,13 @@ def _bold_form(pairs: Sequence[tuple[str, str]]) -> Form | None:
 
 def _counter(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
-    for key, said in pairs:
+    for key, text in pairs:
         if other := _RECOMMENDED.match(key):
-            fields |= {"other": other["who"], "recommended": said}
+            fields |= {"other": other["who"], "recommended": text}
         elif this := _COUNTER.match(key):
-            fields |= {"this": this["who"], "counter": said}
+            fields |= {"this": this["who"], "counter": text}
         else:
-            fields[key] = said
+            fields[key] = text
     return fields
 
 
@@ -317,7 +312,7 @@ TITLE: Final = "Worklog"
 INDEX: Final = "Decision Index"
 ARCHIVED: Final = "Archived Sessions"
 INDEX_HEADER: Final = ("Decision", "Owner", "Timestamp", "Section")
-ARCHIVED_HEADER: Final = ("Session", "Date", "Summary")
+_HEADERS: Final = {INDEX: INDEX_HEADER, ARCHIVED: ("Session", "Date", "Summary")}
 
 _SESSION: Final = re.compile(r"Session[ \t]+(\d{1,9})(?:[ \t]*[—\u2013:-]+[ \t]*(.*))?\Z")
 _DATE: Final = re.compile(r"\d{4}-[01]\d-[0-3]\d")
@@ -382,17 +377,17 @@ class _Reading:
         ends = [*(place for place, _ in sections[1:]), len(lines)][: len(sections)]
         first = sections[0][0] if sections else len(lines)
         status, status_end = self._status(first)
-        decisions, index_end = self._decisions(sections, ends)
-        archived, archived_end = self._archived(sections, ends)
+        decisions, index_end = self._table(INDEX, sections, ends)
+        archived, archived_end = self._table(ARCHIVED, sections, ends)
         sessions = tuple(self._sessions(sections, ends))
         self._order(title, sections, sessions)
         return Worklog(
             title=title,
             status=status,
             status_end=status_end,
-            decisions=decisions,
+            decisions=tuple(Decided(row.number, *_padded(row.cells, 4)) for row in decisions),
             index_end=index_end,
-            archived=archived,
+            archived=tuple(Archived(row.number, *_padded(row.cells, 3)) for row in archived),
             archived_end=archived_end,
             sessions=sessions,
             last_is_session=bool(sections) and _SESSION.match(sections[-1][1]) is not None,
@@ -429,9 +424,10 @@ class _Reading:
         return tuple(found), after
 
     def _table(
-        self, name: str, header: tuple[str, ...], sections: Sequence[tuple[int, str]], ends: Sequence[int]
+        self, name: str, sections: Sequence[tuple[int, str]], ends: Sequence[int]
     ) -> tuple[list[markdown.MarkdownRow], int]:
         """The rows of the one table of a section, and the number of the line behind it; 0 where there is none."""
+        header = _HEADERS[name]
         rows: list[markdown.MarkdownRow] = []
         end = 0
         for (place, text), stop in zip(sections, ends, strict=True):
@@ -457,14 +453,6 @@ class _Reading:
             rows += table.rows
             end = end or table.end
         return rows, end
-
-    def _decisions(self, sections: Sequence[tuple[int, str]], ends: Sequence[int]) -> tuple[tuple[Decided, ...], int]:
-        rows, end = self._table(INDEX, INDEX_HEADER, sections, ends)
-        return tuple(Decided(row.number, *_padded(row.cells, 4)) for row in rows), end
-
-    def _archived(self, sections: Sequence[tuple[int, str]], ends: Sequence[int]) -> tuple[tuple[Archived, ...], int]:
-        rows, end = self._table(ARCHIVED, ARCHIVED_HEADER, sections, ends)
-        return tuple(Archived(row.number, *_padded(row.cells, 3)) for row in rows), end
 
     def _sessions(self, sections: Sequence[tuple[int, str]], ends: Sequence[int]) -> Iterator[WorklogSession]:
         last = 0
@@ -537,13 +525,27 @@ def _is_rule(line: Line) -> bool:
 
 
 def _entry(lines: Sequence[Line], session: int, date: str, kind: str) -> Entry:
-    said = [line.text for line in lines]
-    while said and (not said[-1].strip() or _is_rule(Line(0, said[-1]))):
-        said.pop()
-    shown = [line.text for line in lines[: len(said)] if line.kind != "comment"]
-    text, number = "\n".join(said), lines[0].number
+    texts = [line.text for line in lines]
+    while texts and (not texts[-1].strip() or _is_rule(Line(0, texts[-1]))):
+        texts.pop()
+    shown = [line.text for line in lines[: len(texts)] if line.kind != "comment"]
+    text, number = "\n".join(texts), lines[0].number
     if kind == "quick":
-        return _quick(shown, text, number, session, date)
+        fields = quick_fields(shown[0]) or {}
+        owner = fields.get("owner", "")
+        return Entry(
+            line=number,
+            session=session,
+            form="quick",
+            actor=owner,
+            subject=fields.get("what", ""),
+            text=text,
+            date=date,
+            time=fields.get("time", ""),
+            owner=owner,
+            fields=fields,
+            body="\n".join(shown[1:]).strip("\n"),
+        )
     if kind == "paragraph":
         return Entry(line=number, session=session, form="none", actor="", subject="", text=text, date=date, body=text)
     head = ((_ENTRY.match(shown[0].rstrip()) or ["", ""])[1] or "").strip()
@@ -553,9 +555,8 @@ def _entry(lines: Sequence[Line], session: int, date: str, kind: str) -> Entry:
     when = _when(rest)
     if when is not None:
         rest = rest[when[2] :]
-    form, fields, body = read_form(rest)
-    owner = str(fields.get("Owner") or fields.get("Author") or fields.get("this") or "") if form != "none" else ""
-    owner = noted(owner)[0]
+    form, values, body = read_form(rest)
+    owner = noted(str(values.get("Owner") or values.get("Author") or values.get("this") or ""))[0]
     return Entry(
         line=number,
         session=session,
@@ -566,25 +567,8 @@ def _entry(lines: Sequence[Line], session: int, date: str, kind: str) -> Entry:
         date=(when[0] if when else "") or found["date"] or date,
         time=(when[1] if when else "") or found["time"] or "",
         owner=owner,
-        fields=fields,
+        fields=values,
         body=body,
-    )
-
-
-def _quick(shown: Sequence[str], text: str, number: int, session: int, date: str) -> Entry:
-    fields = quick_fields(shown[0]) or {}
-    return Entry(
-        line=number,
-        session=session,
-        form="quick",
-        actor=fields.get("owner", ""),
-        subject=fields.get("what", ""),
-        text=text,
-        date=date,
-        time=fields.get("time", ""),
-        owner=fields.get("owner", ""),
-        fields=fields,
-        body="\n".join(shown[1:]).strip("\n"),
     )
 
 
@@ -643,15 +627,15 @@ def status_line(key: str, text: str) -> str:
     return f"{name}: {inline(text) or NONE}"
 
 
-def with_status(text: str, key: str, said: str) -> str:
+def with_status(text: str, key: str, status: str) -> str:
     """The file with one pinned line changed, or added where there is none for that key."""
     end, lines, known = markdown.ending(text), markdown.split_lines(text), parse_worklog(text)
-    line = status_line(key, said)
+    line = status_line(key, status)
     for one in known.status:
         if one.key == key:
             old = lines[one.number - 1]
             fresh = line + old[len(old.rstrip("\r\n")) :]
-            lines[one.number - 1] = fresh if one.text != inline(said) else old
+            lines[one.number - 1] = fresh if one.text != inline(status) else old
             return "".join(lines)
     place = _place_of_status(known, key)
     if place:
@@ -680,7 +664,7 @@ def _place_of_status(known: Worklog, key: str) -> int:
     return min((one.number for one in known.status), default=1) - 1
 
 
-def with_row(text: str, section: str, header: tuple[str, ...], cells: Iterable[str]) -> str:
+def with_row(text: str, section: str, cells: Iterable[str]) -> str:
     """The file with a row added at the end of a section's table; section and table are made where they are missing."""
     end, lines, known = markdown.ending(text), markdown.split_lines(text), parse_worklog(text)
     behind = known.index_end if section == INDEX else known.archived_end
@@ -690,7 +674,7 @@ def with_row(text: str, section: str, header: tuple[str, ...], cells: Iterable[s
         lines.insert(behind - 1, f"{row}{end}")
         return "".join(lines)
     place = _place_of_section(known, lines, section)
-    made = markdown.with_ending("\n".join([f"## {section}", "", *markdown.table(header), row, "", ""]), end)
+    made = markdown.with_ending("\n".join([f"## {section}", "", *markdown.table(_HEADERS[section]), row, "", ""]), end)
     _ended(lines, place, end)
     lines.insert(place, made if not place or not lines[place - 1].strip() else f"{end}{made}")
     return "".join(lines)
@@ -705,11 +689,6 @@ def _place_of_section(known: Worklog, lines: list[str], section: str) -> int:
     return min(next(heads, first), first)
 
 
-def with_decision(text: str, cells: Iterable[str]) -> str:
-    """The file with a further row in the decision index."""
-    return with_row(text, INDEX, INDEX_HEADER, cells)
-
-
 def without_sessions(text: str, sessions: Iterable[WorklogSession], rows: Iterable[Iterable[str]]) -> str:
     """The file without some sessions, and with a row for each of them in the table of archived ones."""
     lines = markdown.split_lines(text)
@@ -717,7 +696,7 @@ def without_sessions(text: str, sessions: Iterable[WorklogSession], rows: Iterab
         del lines[session.begin - 1 : session.end - 1]
     shorter = "".join(lines)
     for cells in rows:
-        shorter = with_row(shorter, ARCHIVED, ARCHIVED_HEADER, cells)
+        shorter = with_row(shorter, ARCHIVED, cells)
     return shorter
 
 

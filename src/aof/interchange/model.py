@@ -104,9 +104,9 @@ def sections(task: ForeignTask, parts: Iterable[tuple[str, object]]) -> None:
     task.body = f"{body}\n" if body else ""
 
 
-def set_comments(task: ForeignTask, said: list[tuple[object, object, object]]) -> None:
+def set_comments(task: ForeignTask, comments: list[tuple[object, object, object]]) -> None:
     """Put what people said of the task where comments stand: each as author, moment and text, oldest first."""
-    for place, (author, at, words) in enumerate(said):
+    for place, (author, at, words) in enumerate(comments):
         if not text(words).strip():
             continue
         name = line(author)[:100] or "unknown"
@@ -115,7 +115,7 @@ def set_comments(task: ForeignTask, said: list[tuple[object, object, object]]) -
         except (ValueError, OverflowError):
             body = tasks_body.append(task.body, f"{name}:", text(words), tasks_body.COMMENTS)
         if len(body) > kernel_limits.BODY:
-            task.lose("comments", f"only the first {place} of {len(said)}")
+            task.lose("comments", f"only the first {place} of {len(comments)}")
             return
         task.body = body
 
@@ -208,9 +208,9 @@ def set_field(task: ForeignTask, row: TaskField, value: object) -> None:
 def keep(task: ForeignTask, given: Mapping[str, Any], names: Iterable[str]) -> None:
     """Keep these values of the source, as text, with what is known of the task's origin."""
     for name in names:
-        if said := line(given.get(name)):
-            task.about[name] = said[:_KEPT_TEXT]
-            if len(said) > _KEPT_TEXT:
+        if value := line(given.get(name)):
+            task.about[name] = value[:_KEPT_TEXT]
+            if len(value) > _KEPT_TEXT:
                 task.lose(name, f"cut to {_KEPT_TEXT} characters")
 
 
@@ -229,14 +229,14 @@ def note_rest(task: ForeignTask, given: Mapping[str, Any], used: Iterable[str]) 
 
 def note_parts(reading: Reading, file: SourceFile, field: str, rows: Iterable[object], used: Iterable[str]) -> None:
     """Report once for a file which parts of the records in a field were not used."""
-    said = {
+    given = {
         key
         for row in rows
         if isinstance(row, dict)
         for key, value in row.items()
         if value not in (None, "", [], {}, False)
     }
-    if left := sorted(map(line, said - set(used))):
+    if left := sorted(map(line, given - set(used))):
         reading.lost.append(NotMapped(line(file.name)[:200], field, f"without {', '.join(left)[:400]}"))
 
 

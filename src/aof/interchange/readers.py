@@ -20,6 +20,78 @@ from aof.tasks import body as tasks_body
 from aof.tasks.fields import BY_KEY, PLAIN
 from aof.tasks.model import Task
 
+Yaml = Callable[[str], object]
+Reader = Callable[[list[SourceFile]], Reading | InvalidInput]
+_SHOWN: Final = 5  # IDs in a refusal
+# What gets lost of a status, and the priorities, in the words that most tools share.
+_INEXACT: Final = {"in-progress": "nobody holds a lease", "review": "there is no run to review"}
+_PRIORITIES: Final[Mapping[str, Priority]] = {"critical": "critical", "high": "high", "medium": "normal", "low": "low"}
+
+
+def read_source(source: str, files: list[SourceFile], yaml: Yaml) -> Reading | AofError:
+    """The tasks in the files of a tool, each after those that it depends on; a refusal of what is not sound."""
+    known: dict[str, Reader] = {
+        "backlog": partial(read_backlog, yaml),
+        "beads": read_beads,
+        "taskmaster": read_taskmaster,
+        "github": read_github,
+        "csv": read_table,
+    }
+    if problem := kernel_limits.choice("source", source, tuple(known)):
+        return problem
+    if not files:
+        return InvalidInput("there is no file to read", "give the file, or the folder of Backlog.md")
+    if (size := sum(len(file.text) for file in files)) > MOST_BYTES:
+        return PayloadTooLarge(
+            f"the files have {size:,} characters, the limit is {MOST_BYTES:,}", "import them in parts"
+        )
+    reading = known[source](files)
+    if isinstance(reading, AofError):
+        return reading
+    if len(reading.tasks) > MOST_TASKS:
+        return PayloadTooLarge(
+            f"there are {len(reading.tasks):,} tasks, the limit is {MOST_TASKS:,}", "import them in parts"
+        )
+    return _unsound(reading.tasks) or Reading(ordered(reading.tasks), reading.lost)
+
+
+def _unsound(tasks: list[ForeignTask]) -> AofError | None:
+    """The refusal of what cannot be imported as a whole: IDs that stand twice, and circles."""
+    twice = [key for key, count in Counter(task.key for task in tasks).items() if count > 1]
+    if twice:
+        more = f" and {len(twice) - _SHOWN} more" if len(twice) > _SHOWN else ""
+        return InvalidInput(
+            f"these IDs stand twice in the source: {', '.join(twice[:_SHOWN])}{more}", "remove the duplicates first"
+        )
+    known = {task.key for task in tasks}
+    for what, edges in (
+        ("depend on each other", {task.key: [one for one in task.depends_on if one in known] for task in tasks}),
+        ("are below each other", {task.key: [task.parent] if task.parent in known else [] for task in tasks}),
+    ):
+        try:
+            TopologicalSorter(edges).prepare()
+        except CycleError as circle:
+            path = " → ".join(map(str, circle.args[1][: 2 * _SHOWN]))
+            return DependencyCycle(
+                f"tasks of the source {what} in a circle: {path}", "remove one of these edges there first"
+            )
+    return None
+
+
+def ordered(tasks: list[ForeignTask]) -> list[ForeignTask]:
+    """Each task after those that it depends on, otherwise as in the source."""
+    place = {task.key: number for number, task in enumerate(tasks)}
+    by_key = {task.key: task for task in tasks}
+    sorter = TopologicalSorter({task.key: [one for one in task.depends_on if one in by_key] for task in tasks})
+    sorter.prepare()
+    found: list[ForeignTask] = []
+    while sorter.is_active():
+        free = sorted(sorter.get_ready(), key=place.__getitem__)
+        found += (by_key[key] for key in free)
+        sorter.done(*free)
+    return found
+
+
 _BACKLOG_STATUS: Final[Mapping[str, Target]] = {
     "to-do": "ready",
     "todo": "ready",
@@ -30,13 +102,6 @@ _BACKLOG_STATUS: Final[Mapping[str, Target]] = {
     "done": "done",
     "completed": "done",
     "cancelled": "cancelled",
-}
-_BACKLOG_INEXACT: Final = {"in-progress": "nobody holds a lease", "review": "there is no run to review"}
-_BACKLOG_PRIORITY: Final[Mapping[str, Priority]] = {
-    "critical": "critical",
-    "high": "high",
-    "medium": "normal",
-    "low": "low",
 }
 _FRONTMATTER = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?\n)---[ \t]*\r?\n?", re.DOTALL)
 _MOST_FRONTMATTER: Final = 65_536
@@ -58,8 +123,6 @@ _BACKLOG_ABOUT: Final = (
 _BACKLOG_USED: Final = (
     *_BACKLOG_ABOUT, "id", "title", "status", "assignee", "labels", "dependencies", "parent_task_id", "priority",
 )  # fmt: skip
-
-Yaml = Callable[[str], object]
 
 
 def read_backlog(yaml: Yaml, files: list[SourceFile]) -> Reading | InvalidInput:
@@ -100,9 +163,9 @@ def _backlog_task(file: SourceFile, given: dict[str, Any], body: str) -> Foreign
     elif "drafts" in folders:
         task.status = "backlog"
     else:
-        model.set_status(task, given.get("status"), _BACKLOG_STATUS, _BACKLOG_INEXACT)
+        model.set_status(task, given.get("status"), _BACKLOG_STATUS, _INEXACT)
         task.status = "done" if "completed" in folders else task.status
-    model.set_priority(task, given.get("priority"), _BACKLOG_PRIORITY)
+    model.set_priority(task, given.get("priority"), _PRIORITIES)
     model.set_tags(task, model.listed(given.get("labels")))
     model.set_owner(task, model.listed(given.get("assignee")))
     task.depends_on = tuple(dict.fromkeys(_backlog_key(one) for one in model.listed(given.get("dependencies"))))
@@ -133,11 +196,7 @@ _BEADS_STATUS: Final[Mapping[str, Target]] = {
     "closed": "done",
     "tombstone": "cancelled",
 }
-_BEADS_INEXACT: Final = {
-    "in-progress": "nobody holds a lease",
-    "hooked": "nobody holds a lease",
-    "pinned": "there are no pins",
-}
+_BEADS_INEXACT: Final = _INEXACT | {"hooked": "nobody holds a lease", "pinned": "there are no pins"}
 _BEADS_PRIORITY: Final[Mapping[str, Priority]] = {
     "0": "critical", "1": "high", "2": "normal", "3": "low", "4": "low",
     "p0": "critical", "p1": "high", "p2": "normal", "p3": "low", "p4": "low",
@@ -188,38 +247,28 @@ def _beads_issue(given: dict[str, Any]) -> ForeignTask:
     criteria = model.text(given.get("acceptance_criteria"))
     if ticked := len(_BEADS_TICKED.findall(criteria)):
         task.lose("checkboxes", f"ticked there: {ticked}")
-    model.sections(
-        task,
-        (
-            ("", given.get("description")),
-            ("Design", given.get("design")),
-            ("Notes", given.get("notes")),
-        ),
-    )
-    said = [one if isinstance(one, dict) else {"text": model.line(one)} for one in _rows(given.get("comments"))]
-    model.set_comments(task, [(one.get("author"), one.get("created_at"), one.get("text")) for one in said])
+    parts = (("", "description"), ("Design", "design"), ("Notes", "notes"))
+    model.sections(task, [(heading, given.get(name)) for heading, name in parts])
+    comments = [one if isinstance(one, dict) else {"text": model.line(one)} for one in _rows(given.get("comments"))]
+    model.set_comments(task, [(one.get("author"), one.get("created_at"), one.get("text")) for one in comments])
     model.set_acceptance(task, (_BULLET.sub("", one) for one in criteria.splitlines()))
     model.set_status(task, given.get("status"), _BEADS_STATUS, _BEADS_INEXACT)
     model.set_priority(task, given.get("priority"), _BEADS_PRIORITY)
-    model.set_tags(task, [*model.listed(given.get("labels")), *_kind(given)])
+    kind = model.line(given.get("issue_type"))
+    model.set_tags(task, [*model.listed(given.get("labels")), kind if kind != "task" else ""])
     model.set_owner(task, model.listed([given.get("assignee")]))
     model.set_field(task, BY_KEY["due"], given.get("due_at"))
-    _edges(task, given.get("dependencies"))
+    _set_edges(task, given.get("dependencies"))
     model.keep(task, given, _BEADS_ABOUT)
     model.note_rest(task, given, _BEADS_USED)
     return task
-
-
-def _kind(given: dict[str, Any]) -> list[str]:
-    kind = model.line(given.get("issue_type"))
-    return [kind] if kind and kind != "task" else []
 
 
 def _rows(given: object) -> list[Any]:
     return given if isinstance(given, list) else []
 
 
-def _edges(task: ForeignTask, given: object) -> None:
+def _set_edges(task: ForeignTask, given: object) -> None:
     waits: list[str] = []
     for one in _rows(given):
         edge = one if isinstance(one, dict) else {"depends_on_id": one}
@@ -233,11 +282,11 @@ def _edges(task: ForeignTask, given: object) -> None:
     task.depends_on = tuple(dict.fromkeys(waits))
 
 
-_PRIORITIES: Final[Mapping[str, Priority]] = {
-    "critical": "critical", "urgent": "critical", "p0": "critical", "high": "high", "p1": "high",
-    "normal": "normal", "medium": "normal", "p2": "normal", "low": "low", "p3": "low",
+_GITHUB_PRIORITY: Final[Mapping[str, Priority]] = {
+    **_PRIORITIES, "urgent": "critical", "normal": "normal",
+    "p0": "critical", "p1": "high", "p2": "normal", "p3": "low",
 }  # fmt: skip
-_GITHUB_PRIORITY = re.compile(r"(?:priority|prio)[ :/_-]+(\w+)", re.IGNORECASE)
+_PRIORITY_LABEL = re.compile(r"(?:priority|prio)[ :/_-]+(\w+)", re.IGNORECASE)
 _WAITS = re.compile(r"^[ \t>*-]*(?:depends on|blocked by):?\s+((?:#\d+[\s,and]*)+)", re.IGNORECASE | re.MULTILINE)
 _ADDRESS = re.compile(r"https?://[^/]+/(?:repos/)?([^/]+/[^/]+)/issues/\d+")
 _GITHUB_USED: Final = (
@@ -311,10 +360,10 @@ def _github_issue(given: dict[str, Any]) -> ForeignTask:
     names = _names(given.get("labels"), "name")
     model.set_tags(task, names)
     for name in names:
-        found = _GITHUB_PRIORITY.fullmatch(name)
+        found = _PRIORITY_LABEL.fullmatch(name)
         word = (found[1] if found else name).lower()
-        if word in _PRIORITIES:
-            task.priority = _PRIORITIES[word]
+        if word in _GITHUB_PRIORITY:
+            task.priority = _GITHUB_PRIORITY[word]
     people = _names(given.get("assignees"), "login") or _names([given.get("assignee")], "login")
     model.set_owner(task, people)
     numbers = [one for row in _WAITS.findall(task.body) for one in re.findall(r"#(\d+)", row)]
@@ -339,14 +388,9 @@ def _github_issue(given: dict[str, Any]) -> ForeignTask:
     model.keep(task, more, more)
     if isinstance(given.get("comments"), int) and given["comments"]:
         task.lose("comments", f"{given['comments']} are not in the file; to have them: {EXPORT}")
-    model.note_rest(task, {name: _told(value) for name, value in _without_addresses(given).items()}, _GITHUB_USED)
+    left = {name: value for name, value in _without_addresses(given).items() if _without_addresses(value)}
+    model.note_rest(task, left, _GITHUB_USED)
     return task
-
-
-def _told(value: object) -> object:
-    """A value, or nothing where a record only counts nothing."""
-    rest = _without_addresses(value)
-    return value if rest else None
 
 
 def _names(given: object, key: str) -> list[str]:
@@ -357,12 +401,12 @@ def _names(given: object, key: str) -> list[str]:
 def _comments(given: object) -> list[tuple[object, object, object]]:
     """Only `gh` gives comments themselves; the REST API gives their number."""
     rows = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    said: list[tuple[object, object, object]] = []
+    comments: list[tuple[object, object, object]] = []
     for one in rows:
         author = one.get("author") or one.get("user") or {}
         name = author.get("login") if isinstance(author, dict) else author
-        said.append((name, one.get("createdAt") or one.get("created_at"), one.get("body")))
-    return said
+        comments.append((name, one.get("createdAt") or one.get("created_at"), one.get("body")))
+    return comments
 
 
 _TASKMASTER_STATUS: Final[Mapping[str, Target]] = {
@@ -374,13 +418,6 @@ _TASKMASTER_STATUS: Final[Mapping[str, Target]] = {
     "done": "done",
     "completed": "done",
     "cancelled": "cancelled",
-}
-_TASKMASTER_INEXACT: Final = {"in-progress": "nobody holds a lease", "review": "there is no run to review"}
-_TASKMASTER_PRIORITY: Final[Mapping[str, Priority]] = {
-    "critical": "critical",
-    "high": "high",
-    "medium": "normal",
-    "low": "low",
 }
 _TASKMASTER_USED: Final = (
     "id", "title", "description", "details", "testStrategy", "status", "priority", "dependencies", "subtasks",
@@ -444,14 +481,14 @@ def _taskmaster_task(tag: str, given: dict[str, Any], own: str, parent: str | No
     task = model.new_task(_taskmaster_key(tag, own), given.get("title"))
     parts = (("", "description"), ("Details", "details"), ("Test strategy", "testStrategy"))
     model.sections(task, [(heading, given.get(name)) for heading, name in parts])
-    model.set_status(task, given.get("status"), _TASKMASTER_STATUS, _TASKMASTER_INEXACT)
-    model.set_priority(task, given.get("priority"), _TASKMASTER_PRIORITY)
+    model.set_status(task, given.get("status"), _TASKMASTER_STATUS, _INEXACT)
+    model.set_priority(task, given.get("priority"), _PRIORITIES)
     if tag != _MAIN:
         model.set_tags(task, [tag])
     task.parent = _taskmaster_key(tag, parent) if parent is not None else None
     waits = given.get("dependencies")
     found = [model.line(one) for one in waits] if isinstance(waits, list) else []
-    task.depends_on = tuple(dict.fromkeys(_taskmaster_key(tag, _whole(one, parent)) for one in found if one))
+    task.depends_on = tuple(dict.fromkeys(_taskmaster_key(tag, _full_number(one, parent)) for one in found if one))
     metadata = given.get("metadata")
     if metadata:
         task.about["metadata"] = metadata
@@ -463,7 +500,7 @@ def _taskmaster_key(tag: str, number: str) -> str:
     return number if tag == _MAIN else f"{tag}/{number}"
 
 
-def _whole(number: str, parent: str | None) -> str:
+def _full_number(number: str, parent: str | None) -> str:
     """A subtask names its siblings by their last number."""
     return f"{parent}.{number}" if parent is not None and "." not in number else number
 
@@ -490,15 +527,12 @@ _TABLE_STATUS: Final[Mapping[str, Target]] = {
     "resolved": "done", "cancelled": "cancelled", "canceled": "cancelled", "wontfix": "cancelled",
     "deadletter": "cancelled",
 }  # fmt: skip
-_TABLE_INEXACT: Final = {
-    "in-progress": "nobody holds a lease",
+_TABLE_INEXACT: Final = _INEXACT | {
     "doing": "nobody holds a lease",
-    "review": "there is no run to review",
     "deadletter": "there is no run that has failed",
 }
 _TABLE_PRIORITY: Final[Mapping[str, Priority]] = {
-    "critical": "critical", "urgent": "critical", "highest": "critical", "high": "high", "normal": "normal",
-    "medium": "normal", "low": "low", "lowest": "low",
+    **_PRIORITIES, "urgent": "critical", "highest": "critical", "normal": "normal", "lowest": "low",
 }  # fmt: skip
 
 
@@ -524,21 +558,14 @@ def _read_one(file: SourceFile, reading: Reading) -> InvalidInput | None:
             return InvalidInput(f"the first line of {file.name[:80]} {wrong}", f"name the columns, such as: {there}")
         for shown, name in zip(header, names, strict=True):
             if name not in COLUMNS:
-                reading.lost.append(
-                    NotMapped(
-                        file.name[:200],
-                        shown[:80],
-                        "this column has no place here; its values are kept in metadata.source",
-                    )
-                )
+                kept = "this column has no place here; its values are kept in metadata.source"
+                reading.lost.append(NotMapped(file.name[:200], shown[:80], kept))
         for row in rows:
             if any(one.strip() for one in row):
-                task = _table_task(dict(zip(names, map(_plain, row), strict=False)))
-                more = {
-                    shown: _plain(one)
-                    for shown, name, one in zip(header, names, row, strict=False)
-                    if name not in COLUMNS
-                }
+                plain = [one[1:] if one.startswith("'") and one[1:].startswith(_FORMULA) else one for one in row]
+                task = _table_task(dict(zip(names, plain, strict=False)))
+                cells = zip(header, names, plain, strict=False)
+                more = {shown: one for shown, name, one in cells if name not in COLUMNS}
                 model.keep(task, more, more)
                 if any(one.strip() for one in row[len(names) :]):
                     task.lose("columns", f"the row has {len(row)} values, the header {len(names)}")
@@ -546,10 +573,6 @@ def _read_one(file: SourceFile, reading: Reading) -> InvalidInput | None:
     except csv.Error as error:
         return InvalidInput(f"{file.name[:80]}, line {rows.line_num}: {error}", "save it as CSV in UTF-8")
     return None
-
-
-def _plain(value: str) -> str:
-    return value[1:] if value.startswith("'") and value[1:].startswith(_FORMULA) else value
 
 
 def _table_task(given: dict[str, str]) -> ForeignTask:
@@ -584,108 +607,28 @@ class _Lines:
 
 
 def write_table(tasks: Iterable[Task]) -> str:
-    """The table of these tasks."""
+    """The table of these tasks; a value that a spreadsheet would take for a formula begins with an apostrophe."""
     out = _Lines()
     rows = csv.writer(out, lineterminator="\n")
     rows.writerow(COLUMNS)
     for task in tasks:
-        rows.writerow([_safe(one) for one in _row(task)])
+        values: dict[str, Any] = {
+            "id": task.id,
+            "title": task.title,
+            "status": task.status,
+            "priority": task.priority,
+            "tags": ",".join(task.routing.tags),
+            "agent": task.routing.agent,
+            "role": task.routing.role,
+            "team": task.routing.team,
+            "dependsOn": ",".join(task.depends_on),
+            "parent": task.parent_id,
+            **{row.column: getattr(task, row.name) for row in PLAIN if row.column},
+            "createdAt": task.created_at,
+            "updatedAt": task.updated_at,
+            "endedAt": task.ended_at,
+            "description": tasks_body.description(task.body).strip(),
+        }
+        texts = [str(values[name] or "") for name in COLUMNS]
+        rows.writerow([f"'{text}" if text.startswith(_FORMULA) else text for text in texts])
     return "".join(out.texts)
-
-
-def _safe(value: str) -> str:
-    return f"'{value}" if value.startswith(_FORMULA) else value
-
-
-def _row(task: Task) -> Iterator[str]:
-    values: dict[str, Any] = {
-        "id": task.id,
-        "title": task.title,
-        "status": task.status,
-        "priority": task.priority,
-        "tags": ",".join(task.routing.tags),
-        "agent": task.routing.agent,
-        "role": task.routing.role,
-        "team": task.routing.team,
-        "dependsOn": ",".join(task.depends_on),
-        "parent": task.parent_id,
-        **{row.column: getattr(task, row.name) for row in PLAIN if row.column},
-        "createdAt": task.created_at,
-        "updatedAt": task.updated_at,
-        "endedAt": task.ended_at,
-        "description": tasks_body.description(task.body).strip(),
-    }
-    return (str(values[name] or "") for name in COLUMNS)
-
-
-Reader = Callable[[list[SourceFile]], Reading | InvalidInput]
-_SHOWN: Final = 5
-
-
-def readers(yaml: Yaml) -> dict[str, Reader]:
-    """How the files of each tool are read."""
-    return {
-        "backlog": partial(read_backlog, yaml),
-        "beads": read_beads,
-        "taskmaster": read_taskmaster,
-        "github": read_github,
-        "csv": read_table,
-    }
-
-
-def read_source(source: str, files: list[SourceFile], yaml: Yaml) -> Reading | AofError:
-    """The tasks in the files of a tool, each after those that it depends on; a refusal of what is not sound."""
-    known = readers(yaml)
-    if problem := kernel_limits.choice("source", source, tuple(known)):
-        return problem
-    if not files:
-        return InvalidInput("there is no file to read", "give the file, or the folder of Backlog.md")
-    if (size := sum(len(file.text) for file in files)) > MOST_BYTES:
-        return PayloadTooLarge(
-            f"the files have {size:,} characters, the limit is {MOST_BYTES:,}", "import them in parts"
-        )
-    reading = known[source](files)
-    if isinstance(reading, AofError):
-        return reading
-    if len(reading.tasks) > MOST_TASKS:
-        return PayloadTooLarge(
-            f"there are {len(reading.tasks):,} tasks, the limit is {MOST_TASKS:,}", "import them in parts"
-        )
-    return _unsound(reading.tasks) or Reading(ordered(reading.tasks), reading.lost)
-
-
-def _unsound(tasks: list[ForeignTask]) -> AofError | None:
-    """The refusal of what cannot be imported as a whole: IDs that stand twice, and circles."""
-    twice = [key for key, count in Counter(task.key for task in tasks).items() if count > 1]
-    if twice:
-        more = f" and {len(twice) - _SHOWN} more" if len(twice) > _SHOWN else ""
-        return InvalidInput(
-            f"these IDs stand twice in the source: {', '.join(twice[:_SHOWN])}{more}", "remove the duplicates first"
-        )
-    known = {task.key for task in tasks}
-    for what, edges in (
-        ("depend on each other", {task.key: [one for one in task.depends_on if one in known] for task in tasks}),
-        ("are below each other", {task.key: [task.parent] if task.parent in known else [] for task in tasks}),
-    ):
-        try:
-            TopologicalSorter(edges).prepare()
-        except CycleError as circle:
-            path = " → ".join(map(str, circle.args[1][: 2 * _SHOWN]))
-            return DependencyCycle(
-                f"tasks of the source {what} in a circle: {path}", "remove one of these edges there first"
-            )
-    return None
-
-
-def ordered(tasks: list[ForeignTask]) -> list[ForeignTask]:
-    """Each task after those that it depends on, otherwise as in the source."""
-    place = {task.key: number for number, task in enumerate(tasks)}
-    by_key = {task.key: task for task in tasks}
-    sorter = TopologicalSorter({task.key: [one for one in task.depends_on if one in by_key] for task in tasks})
-    sorter.prepare()
-    found: list[ForeignTask] = []
-    while sorter.is_active():
-        free = sorted(sorter.get_ready(), key=place.__getitem__)
-        found += (by_key[key] for key in free)
-        sorter.done(*free)
-    return found

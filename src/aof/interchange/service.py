@@ -137,8 +137,8 @@ class InterchangeService:
             return Exported(format=format, total=len(tasks), text=f"{text}\n", not_mapped={})
         lost: dict[str, int] = {}
         for one in portraits:
-            _, said, log = body.parts(one["body"])
-            entries = {"comments": said, "workLog": log}
+            _, comments, log = body.parts(one["body"])
+            entries = {"comments": comments, "workLog": log}
             for name in (*(one.keys() - _TABLED), *(name for name, text in entries.items() if text.strip())):
                 lost[name] = lost.get(name, 0) + 1
         return Exported(

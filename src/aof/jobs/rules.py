@@ -1,19 +1,18 @@
-"""Jobs: the record, cron expressions, when one is due.
-
-The commands about jobs; and jobs.json, which follows the log.
-"""
+"""Jobs: the record, cron expressions, when one is due, the file jobs.json, and the commands about jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from typing import Any, Final, Literal, NamedTuple
+from itertools import takewhile
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
 
 from aof.documents import projection
-from aof.documents.projection import Extension, Facts, Files, PastEvents, Rewritten, lock_of
+from aof.documents.projection import DocumentCommand, Facts, Files, PastEvents, Projection, Rewritten
 from aof.errors import (
     AofError,
     Call,
@@ -27,7 +26,7 @@ from aof.errors import (
     UnreadableTask,
 )
 from aof.kernel import limits as kernel_limits
-from aof.kernel.commands import Create, Decide, Decision, Needs, NeedsOf, OnDocument, Records, Verdict
+from aof.kernel.commands import Create, Decide, Decision, Needs, NeedsOf, Records, Verdict
 from aof.kernel.findings import suggestion
 from aof.kernel.model import Draft, Event, Policy, Priority, is_agent_name, iso, millis
 from aof.org import rights
@@ -45,7 +44,7 @@ LINK: Final = "job"  # the kind of the edge from a task to the job that made it
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
-    """Common form."""
+    """The form of all parts of a job."""
 
 
 class JobTask(_Part, frozen=True, kw_only=True):
@@ -115,22 +114,21 @@ def evolve_jobs(jobs: dict[str, Job], event: Event) -> dict[str, Job]:
     """The jobs after an event about one of them; one that is not there changes nothing."""
     name = str(event.payload.get("job"))
     if event.type == ADDED:
-        told: dict[str, Any] = event.payload["record"]
-        fresh = told | {"rev": event.seq, "createdAt": event.timestamp, "handled": event.timestamp}
+        fresh = event.payload["record"] | {"rev": event.seq, "createdAt": event.timestamp, "handled": event.timestamp}
         return jobs | {name: msgspec.convert(fresh, prepare_type(Job))}
     job = jobs.get(name)
     if job is None or event.seq <= job.rev:
         return jobs
     if event.type == REMOVED:
         return {other: one for other, one in jobs.items() if other != name}
-    return jobs | {name: _changed(msgspec.structs.replace(job, rev=event.seq), event)}
+    return jobs | {name: msgspec.structs.replace(job, rev=event.seq, **_changes(job, event))}
 
 
-def _changed(job: Job, event: Event) -> Job:
+def _changes(job: Job, event: Event) -> dict[str, Any]:
     if event.type == PAUSED:
-        return msgspec.structs.replace(job, paused=True)
+        return {"paused": True}
     if event.type == RESUMED:  # what came due meanwhile was left out on purpose
-        return msgspec.structs.replace(job, paused=False, handled=max(job.handled, event.timestamp))
+        return {"paused": False, "handled": max(job.handled, event.timestamp)}
     payload = event.payload
     outcome = JobOutcome(
         occasion=payload["occasion"],
@@ -144,7 +142,7 @@ def _changed(job: Job, event: Event) -> Job:
         changes |= {"done": max(job.done, number + 1), "outcomes": (*job.outcomes, outcome)}
     elif payload.get("due"):
         changes["handled"] = max(job.handled, payload["due"])
-    return msgspec.structs.replace(job, **changes)
+    return changes
 
 
 _LONGEST: Final = 200
@@ -336,14 +334,10 @@ def _on(cron: Cron, where: tzinfo, day: date) -> Iterator[int]:
             again = wall.replace(fold=1).astimezone(UTC)
             if once != again and cron.hourly:
                 if once < again:  # it comes twice; were it the other way round, it would not come at all
-                    yield _ms(once)
-                    yield _ms(again)
+                    yield millis(once.isoformat())
+                    yield millis(again.isoformat())
             else:
-                yield _ms(once)
-
-
-def _ms(when: datetime) -> int:
-    return millis(when.isoformat())
+                yield millis(once.isoformat())
 
 
 def _local_day(at: int, where: tzinfo) -> date:
@@ -391,11 +385,13 @@ def job_problem(job: Job) -> AofError | None:
         return InvalidInput("a schedule has one task and a batch has items", "give a title, or items with titles")
     if len(job.items) > MOST_ITEMS:
         return kernel_limits.items("items", ["item"] * len(job.items), MOST_ITEMS)
-    said = kernel_limits.data("the job", msgspec.to_builtins(job), _BYTES) or kernel_limits.choice(
-        "missed", job.missed, MISSED
-    )
     tasks = job.items or (job.task,)
-    return said or next((wrong for task in tasks if task and (wrong := _bad_task(task))), None) or _bad_times(job)
+    return (
+        kernel_limits.data("the job", msgspec.to_builtins(job), _BYTES)
+        or kernel_limits.choice("missed", job.missed, MISSED)
+        or next((wrong for task in tasks if task and (wrong := _bad_task(task))), None)
+        or _bad_times(job)
+    )
 
 
 def _bad_task(task: JobTask) -> AofError | None:
@@ -419,22 +415,22 @@ def _bad_times(job: Job) -> AofError | None:
             return when
     if not 0 <= job.done <= len(job.items):
         return InvalidInput(f"{job.done} of {len(job.items)} items cannot be done", "correct 'done'")
-    where = zone(job.timezone)
-    if isinstance(where, AofError):
-        return where
-    times = _times(job, where)
-    if isinstance(times, AofError):
-        return times
+    schedule = _schedule(job)
+    if isinstance(schedule, AofError):
+        return schedule
+    times, where = schedule
     if isinstance(times, Cron) and next_after(times, where, millis(job.created_at)) is None:
         return InvalidInput(f"'{job.cron}' never comes", "choose a day that there is")
     return None
 
 
-def _times(job: Job, where: tzinfo) -> Cron | int | AofError | None:
-    """The times of a schedule; None for a batch, which has none."""
-    if job.at is not None:
-        return moment(job.at, where)
-    return None if job.cron is None else parse_cron(job.cron)
+def _schedule(job: Job) -> tuple[Cron | int | None, tzinfo] | AofError:
+    """The times of a job, None for a batch, which has none, and its time zone; or what is wrong with them."""
+    where = zone(job.timezone)
+    if isinstance(where, AofError):
+        return where
+    times = moment(job.at, where) if job.at is not None else None if job.cron is None else parse_cron(job.cron)
+    return times if isinstance(times, AofError) else (times, where)
 
 
 def due_occasions(job: Job, now: int) -> tuple[Occasion, ...]:
@@ -444,9 +440,11 @@ def due_occasions(job: Job, now: int) -> tuple[Occasion, ...]:
     if job.items:
         coming = enumerate(job.items[job.done : job.done + _AT_ONCE], job.done + 1)
         return tuple(Occasion(name=f"item {number}", task=task) for number, task in coming)
-    where = zone(job.timezone)
-    times = where if isinstance(where, AofError) else _times(job, where)
-    if times is None or job.task is None or isinstance(where, AofError) or isinstance(times, AofError):
+    schedule = _schedule(job)
+    if isinstance(schedule, AofError):
+        return ()
+    times, where = schedule
+    if times is None or job.task is None:
         return ()
     policy = next(one for one in MISSED if one == job.missed)
     found = due_times(times, where, policy, millis(job.handled), now)
@@ -459,9 +457,11 @@ def next_due(job: Job, now: int) -> int | None:
         return None
     if job.items:
         return now
-    where = zone(job.timezone)
-    times = where if isinstance(where, AofError) else _times(job, where)
-    if isinstance(where, AofError) or isinstance(times, AofError) or times is None:
+    schedule = _schedule(job)
+    if isinstance(schedule, AofError):
+        return None
+    times, where = schedule
+    if times is None:
         return None
     if isinstance(times, int):
         return times if times > now else None
@@ -509,34 +509,38 @@ class _Outline(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     jobs: dict[str, msgspec.Raw] = {}
 
 
-class JobsDocument:
-    """Keeps the contract of `documents.projection.Projection`."""
+class JobsDocument(Projection):
+    """The file of all jobs."""
 
-    name, path, types = NAME, PATH, TYPES
+    name, path, types, files = NAME, PATH, TYPES, (PATH,)
 
-    def __init__(self, _policy: Policy) -> None:
-        """No setting changes how jobs are written."""
-
-    def extend(self, note: str, fresh: Sequence[Event], facts: Facts) -> Extension | None:  # noqa: ARG002 - the contract
-        """Nothing is ever added at the end only."""
-        return None
-
-    def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:  # noqa: ARG002 - the contract
+    def updated(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:  # noqa: ARG002 - the contract
         """What the file does not know of yet is applied to the jobs as a person has left them."""
         text = files.text(PATH)
         if not text and not fresh and past is None:
             return Rewritten({})
-        known = parse_jobs(text)
-        missing: list[Event] = []
-        for event in past.events if past is not None else ():
-            if event.seq <= known.rev:
-                break
-            missing.append(event)
-        file = known
-        for event in (*reversed(missing), *fresh):
+        known = file = parse_jobs(text)
+        unwritten = takewhile(lambda event: event.seq > known.rev, past.events if past is not None else ())
+        for event in (*reversed(list(unwritten)), *fresh):
             if event.seq > file.rev:
                 file = file.after(event)
         return Rewritten({PATH: render_jobs(file)} if file.rev != known.rev else {})
+
+    def with_hand_written(
+        self, from_log: dict[str, str], sides: Sequence[Files], events: Sequence[Event]
+    ) -> dict[str, str]:
+        """Jobs that the log never heard of, as a person has written them."""
+        known = parse_jobs(from_log.get(PATH, ""))
+        logged = {event.payload.get("job") for event in events if event.type.startswith(TYPES)}
+        jobs = dict(known.jobs)
+        for side in sides:
+            with suppress(UnreadableJobs):
+                for name, job in parse_jobs(side.text(PATH)).jobs.items():
+                    if name not in logged:
+                        jobs.setdefault(name, job)
+        if not jobs and not from_log.get(PATH):
+            return {}
+        return {PATH: render_jobs(JobsFile(rev=known.rev, jobs=jobs))}
 
 
 def render_jobs(file: JobsFile) -> str:
@@ -584,14 +588,13 @@ def _unreadable(why: str, hint: str) -> UnreadableJobs:
 _LARGEST: Final = 2_000_000
 
 
-class OnJobs(OnDocument, frozen=True, kw_only=True):
+class JobCommand(DocumentCommand, frozen=True, kw_only=True):
     """A command about one job."""
 
-    job_id: str
+    document: ClassVar[str] = NAME
+    reads: ClassVar[frozenset[str]] = frozenset({PATH})
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the rule's signature
-        """The lock of the jobs, and their file."""
-        return Needs(names=frozenset({lock_of(NAME)}), documents=frozenset({PATH}))
+    job_id: str
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Who may do it comes first. What AOF does by itself needs no right."""
@@ -600,25 +603,25 @@ class OnJobs(OnDocument, frozen=True, kw_only=True):
             if refused is not None:
                 return refused
         try:
-            return self.settle(records, parse_jobs(records.documents[PATH]), now, decide)
+            return self.change(records, parse_jobs(records.documents[PATH]), now, decide)
         except AofError as error:
             return error
 
-    def settle(self, records: Records, file: JobsFile, now: int, decide: Decide) -> Verdict:
+    def change(self, records: Records, file: JobsFile, now: int, decide: Decide) -> Verdict:
         """What it does to the jobs as they are."""
         raise NotImplementedError
 
-    def said(self, kind: str, **more: Any) -> Draft:
-        """What is recorded of it."""
+    def record(self, kind: str, **more: Any) -> Draft:
+        """The event of what it has done to the job."""
         return Draft(type=kind, task_id="", payload={"document": NAME, "job": self.job_id, **more})
 
 
-class AddJob(OnJobs, frozen=True, kw_only=True):
+class AddJob(JobCommand, frozen=True, kw_only=True):
     """Accept a new job."""
 
     job: Job
 
-    def settle(self, records: Records, file: JobsFile, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the rule's signature
+    def change(self, records: Records, file: JobsFile, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the rule's signature
         """A name stands for one job."""
         new = msgspec.structs.replace(self.job, created_by=self.acting, created_at=iso(now), handled=iso(now))
         wrong = job_problem(new)
@@ -637,25 +640,25 @@ class AddJob(OnJobs, frozen=True, kw_only=True):
             return PayloadTooLarge(
                 f"there are {len(file.jobs)} jobs, and no room for more", "remove jobs that have ended"
             )
-        return Decision(drafts=(self.said(ADDED, record=msgspec.to_builtins(new)),))
+        return Decision(drafts=(self.record(ADDED, record=msgspec.to_builtins(new)),))
 
 
-class ChangeJob(OnJobs, frozen=True, kw_only=True):
+class ChangeJob(JobCommand, frozen=True, kw_only=True):
     """Pause a job, resume or remove it; what it has created stays."""
 
     event: str
 
-    def settle(self, records: Records, file: JobsFile, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the rule's signature
+    def change(self, records: Records, file: JobsFile, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the rule's signature
         """The same again changes nothing."""
         if self.event == REMOVED and self.job_id in file.unusable:
-            return Decision(drafts=(self.said(self.event),))
+            return Decision(drafts=(self.record(self.event),))
         job = find_job(file, self.job_id)
         if self.event != REMOVED and job.paused == (self.event == PAUSED):
             return Decision()
-        return Decision(drafts=(self.said(self.event),))
+        return Decision(drafts=(self.record(self.event),))
 
 
-class DispatchJob(OnJobs, frozen=True, kw_only=True):
+class DispatchJob(JobCommand, frozen=True, kw_only=True):
     """Let a job create the task of one occasion, unless it has or the job is another by now.
 
     `seen` is the job's number when the occasion was found. `unusable` says why no task can be made of it.
@@ -672,23 +675,23 @@ class DispatchJob(OnJobs, frozen=True, kw_only=True):
         own, more = super().needs(known, needs), needs(self.create, known)
         return msgspec.structs.replace(more, names=own.names | more.names, documents=own.documents)
 
-    def settle(self, records: Records, file: JobsFile, now: int, decide: Decide) -> Verdict:
+    def change(self, records: Records, file: JobsFile, now: int, decide: Decide) -> Verdict:
         """A refusal is on record like a task: nobody waits for the answer."""
         job = file.jobs.get(self.job_id)
         if job is None or job.rev != self.seen:
             return Decision()
         about = {"occasion": self.occasion} | ({"due": self.due} if self.due is not None else {})
         if self.unusable is not None:
-            return Decision(drafts=(self.said(FAILED, **about, error=self.unusable),))
+            return Decision(drafts=(self.record(FAILED, **about, error=self.unusable),))
         verdict = decide(records, self.create, now)
         if isinstance(verdict, IdTaken | UnreadableTask):
             return verdict
         if isinstance(verdict, AofError):
-            return Decision(drafts=(self.said(FAILED, **about, error=f"{verdict.code}: {verdict.message}"),))
+            return Decision(drafts=(self.record(FAILED, **about, error=f"{verdict.code}: {verdict.message}"),))
         made = verdict.replayed or self.create.task_id
         drafts = tuple(_linked(draft, job.id, now) for draft in verdict.drafts)
         return msgspec.structs.replace(
-            verdict, drafts=(*drafts, self.said(DISPATCHED, **about, taskId=made)), replayed=made
+            verdict, drafts=(*drafts, self.record(DISPATCHED, **about, taskId=made)), replayed=made
         )
 
 

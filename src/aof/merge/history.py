@@ -14,34 +14,12 @@ from aof.kernel.commands import Records
 from aof.kernel.evolve import evolve
 from aof.kernel.model import FAILED, OURSELVES, SUPERSEDED, Draft, Event, millis
 from aof.merge import content
-from aof.merge.commits import (
-    ANSWERED,
-    BIRTH,
-    ROOT,
-    Census,
-    CommitPlace,
-    Lanes,
-    Names,
-    Original,
-    Span,
-    chained,
-    in_order,
-    newest,
-    open_tips,
-)
-from aof.merge.content import TYPES as EDGE_TYPES
-from aof.merge.content import (
-    DocumentStatuses,
-    Edges,
-    Notes,
-    TaskStanding,
-    TaskStates,
-    Verdict,
-    Views,
-    is_step,
-    note_lives,
-)
+from aof.merge.commits import ROOT, CommitPlace, Lanes, Original, Span, chained, in_order, newest, open_tips
+from aof.merge.content import EDGE_TYPES, DocumentStatuses, Edges
+from aof.merge.lives import TaskStanding, TaskStates, Verdict, Views, decide_lives, is_step, note_lives
 from aof.merge.model import GENESIS, RULE, Closing, Lane, Merged, Renumbered, Report, SupersededRun, rule_of
+from aof.merge.names import ANSWERED, BIRTH, Census, Names
+from aof.merge.notes import Notes
 from aof.tasks import rules as tasks_rules
 from aof.tasks.model import Task
 from aof.tasks.rules import close_run, to_blocked, transition
@@ -49,6 +27,31 @@ from aof.workflows.hops import Walk, next_step, state_of, status_of
 from aof.workflows.model import UNOPENED, workflow_of
 
 __all__ = ["merge", "open_tips"]
+
+MERGED: Final = "task.merged"
+_BESIDE: Final = ("workLog", "handoffId", "audit")  # what a superseded event goes on to say in its own name
+_LIFE: Final = (
+    "status",
+    "lease",
+    "blocked",
+    "cancel",
+    "retry",
+    "lastError",
+    "progress",
+    "workflow",
+    "validation",
+    "delivery",
+    "usage",
+    "locks",
+    "startedAt",
+    "endedAt",
+    "lastTransitionAt",
+    "archived",
+)
+_NOT_CONTENT: Final = frozenset({*_LIFE, "id", "rev", "updatedAt", "createdAt", "schemaVersion", "layout", "requests"})
+_WAITING: Final = ("backlog", "ready")
+_HELD: Final = (*_WAITING, "in-progress")
+_replace = msgspec.structs.replace
 
 
 def merge(lanes: Sequence[Lane], tips: Sequence[str]) -> Merged:
@@ -59,9 +62,16 @@ def merge(lanes: Sequence[Lane], tips: Sequence[str]) -> Merged:
     census = Census(known, span, order)
     names, notes = Names(known, census), Notes()
     contested = {key for key, touching in census.touching.items() if not chained(span, touching)}
-    common = _common(census)
+    common = TaskStates({}, {})  # the touched tasks at the fork
+    for key in census.touching:
+        for event in census.common_events.get(key, ()):
+            common.add(event)
     views = Views(known, span, census, contested, common)
-    verdicts = _verdicts(span, census, views, contested)
+    verdicts = {
+        key: decide_lives(span, views, key, touching, census.called(key))
+        for key, touching in census.touching.items()
+        if key in contested
+    }
     edges = Edges(census, order, common.tasks)
     facts = SpanFacts(census, names, verdicts, views, edges, DocumentStatuses(span, notes), notes)
     replay = Replay(common.tasks, _seq(known, fork), facts)
@@ -91,23 +101,6 @@ def _seq(lanes: Lanes, fork: CommitPlace) -> int:
     return lanes.lanes[fork.lane].commits[fork.at].events[-1].seq if fork != ROOT else 0
 
 
-def _common(census: Census) -> TaskStates:
-    """The touched tasks at the fork."""
-    state = TaskStates({}, {})
-    for key in census.touching:
-        for event in census.common_events.get(key, ()):
-            state.add(event)
-    return state
-
-
-def _verdicts(span: Span, census: Census, views: Views, contested: set[str]) -> dict[str, content.Verdict]:
-    return {
-        key: content.decide_lives(span, views, key, touching, census.called(key))
-        for key, touching in census.touching.items()
-        if key in contested
-    }
-
-
 def _report(lanes: list[str], commits: int, facts: SpanFacts, tasks: dict[str, Task]) -> Report:
     return Report(
         lanes=tuple(sorted(lanes)),
@@ -121,28 +114,6 @@ def _report(lanes: list[str], commits: int, facts: SpanFacts, tasks: dict[str, T
         tasks=facts.notes.reports(tasks),
         notes=tuple(facts.notes.general),
     )
-
-
-_BESIDE: Final = ("workLog", "handoffId", "audit")  # what a superseded event goes on to say in its own name
-_LIFE: Final = (
-    "status",
-    "lease",
-    "blocked",
-    "cancel",
-    "retry",
-    "lastError",
-    "progress",
-    "workflow",
-    "validation",
-    "delivery",
-    "usage",
-    "locks",
-    "startedAt",
-    "endedAt",
-    "lastTransitionAt",
-    "archived",
-)
-_replace = msgspec.structs.replace
 
 
 class SpanFacts(NamedTuple):
@@ -178,23 +149,23 @@ class Replay:
         lane = original.place.lane
         edged: list[Event] = []
         for number, event in enumerate(original.events):
-            said = self._names.event(event, lane)
+            merged = self._names.event(event, lane)
             key = original.keys[number]
             if key is None:
-                said = self._documents.settled(said, original.place)
+                merged = self._documents.event(merged, original.place)
             elif (verdict := self._verdicts.get(key)) is not None:
-                said = self._merged(said, event, original, number, verdict)
+                merged = self._merged(merged, event, original, number, verdict)
                 if event.type == "context.set":
-                    self._documents.share(said, original.place)
+                    self._documents.share(merged, original.place)
                 elif event.type == ANSWERED:
-                    self._documents.answer(said, original.place)
+                    self._documents.answer(merged, original.place)
             if event.hash in self._census.born:  # its own line has another hash now
-                said = _replace(said, payload=said.payload | {BIRTH: event.hash})
-            self._append(said, changes=key is not None)
-            if said.type in EDGE_TYPES:
-                edged.append(said)
-        for said in edged:
-            self._leave_out(said)
+                merged = _replace(merged, payload=merged.payload | {BIRTH: event.hash})
+            self._append(merged, changes=key is not None)
+            if merged.type in EDGE_TYPES:
+                edged.append(merged)
+        for merged in edged:
+            self._leave_out(merged)
         self._close()
 
     def add(self, drafts: tuple[Draft, ...], timestamp: str) -> None:
@@ -228,72 +199,65 @@ class Replay:
         self.commits.append(tuple(self._group))
         self._group = []
 
-    def _merged(self, said: Event, event: Event, original: Original, number: int, verdict: Verdict) -> Event:
-        """An event about a task that others worked on at the same time."""
+    def _merged(self, merged: Event, event: Event, original: Original, number: int, verdict: Verdict) -> Event:
+        """An event, under its IDs in the merged history, about a task that others worked on at the same time."""
         rule = rule_of(event.type)
         if rule in ("life", "handoff"):
             if not verdict.stands(original, event):
-                return self._superseded(said)
-            return said if not is_step(event) or self._unopened(said) else self._superseded(said)
+                return self._superseded(merged)
+            return merged if not is_step(event) or self._unopened(merged) else self._superseded(merged)
         base = self._views.before.get((original.place, number))
         if base is None:
-            return said
+            return merged
         if event.type == "task.restored":
             after = self._views.restored[original.place, number]
-            return self._restored(said, base, after, original, lives=original.rank in verdict.whole.ranks)
-        return self._content(said, base, original.place.lane)
+            return self._restored(merged, base, after, original, lives=original.rank in verdict.whole.ranks)
+        return self._content(merged, base, original.place.lane)
 
-    def _superseded(self, said: Event) -> Event:
-        told = {name: value for name, value in said.payload.items() if name not in _BESIDE}
-        beside = {name: said.payload[name] for name in _BESIDE if name in said.payload}
-        self._notes.supersede(said)
-        return _replace(said, type=SUPERSEDED, layout=None, payload={"was": said.type, "told": told} | beside)
+    def _superseded(self, merged: Event) -> Event:
+        rest = {name: value for name, value in merged.payload.items() if name not in _BESIDE}
+        beside = {name: merged.payload[name] for name in _BESIDE if name in merged.payload}
+        self._notes.supersede(merged)
+        return _replace(merged, type=SUPERSEDED, layout=None, payload={"was": merged.type, "told": rest} | beside)
 
-    def _unopened(self, said: Event) -> bool:
-        workflow = workflow_of(self.tasks[said.task_id])
-        return workflow.hop(said.payload["hop"]).status in UNOPENED
+    def _unopened(self, merged: Event) -> bool:
+        workflow = workflow_of(self.tasks[merged.task_id])
+        return workflow.hop(merged.payload["hop"]).status in UNOPENED
 
-    def _content(self, said: Event, base: Task, lane: int) -> Event:
-        payload = said.payload
+    def _content(self, merged: Event, base: Task, lane: int) -> Event:
+        payload = merged.payload
         wanted: dict[str, Any] = payload.get("changes") or {}
-        if said.type == "task.dependency.updated":
+        if merged.type == "task.dependency.updated":
             wanted = {"dependsOn": payload["dependsOn"]} if "dependsOn" in payload else {}
         if not wanted:
-            return said
+            return merged
         before = self._names.value(content.fields_of(base), lane)
-        here = content.fields_of(self.tasks[said.task_id])
+        here = content.fields_of(self.tasks[merged.task_id])
         outcome = content.merge_content(before, here, wanted)
-        self._notes.clash(said.task_id, outcome.clashes)
-        if said.type == "task.dependency.updated":
-            merged = outcome.changes.get("dependsOn", here.get("dependsOn", []))
-            return said if merged == wanted["dependsOn"] else _replace(said, payload=payload | {"dependsOn": merged})
-        return said if outcome.changes == wanted else _replace(said, payload=payload | {"changes": outcome.changes})
+        self._notes.clash(merged.task_id, outcome.clashes)
+        if merged.type == "task.dependency.updated":
+            edges = outcome.changes.get("dependsOn", here.get("dependsOn", []))
+            return merged if edges == wanted["dependsOn"] else _replace(merged, payload=payload | {"dependsOn": edges})
+        return merged if outcome.changes == wanted else _replace(merged, payload=payload | {"changes": outcome.changes})
 
-    def _restored(self, said: Event, base: Task, after: Task, original: Original, *, lives: bool) -> Event:
+    def _restored(self, merged: Event, base: Task, after: Task, original: Original, *, lives: bool) -> Event:
         """A file that knew more than the log: what it changed, as an update of what others have made of the task."""
         lane = original.place.lane
         before, now = (self._names.value(content.fields_of(task), lane) for task in (base, after))
         names = [name for name in (*before, *(one for one in now if one not in before)) if name not in _NOT_CONTENT]
         wanted = {name: now.get(name) for name in names if now.get(name) != before.get(name)}
-        outcome = content.merge_content(before, content.fields_of(self.tasks[said.task_id]), wanted)
-        self._notes.clash(said.task_id, outcome.clashes)
+        outcome = content.merge_content(before, content.fields_of(self.tasks[merged.task_id]), wanted)
+        self._notes.clash(merged.task_id, outcome.clashes)
         changes = outcome.changes | (
             {name: now.get(name) for name in _LIFE if name in before or name in now} if lives else {}
         )
-        payload = {"changes": changes, "fields": sorted(changes), "reason": said.payload.get("reason", "restored")}
-        return _replace(said, type="task.updated", payload=payload)
+        payload = {"changes": changes, "fields": sorted(changes), "reason": merged.payload.get("reason", "restored")}
+        return _replace(merged, type="task.updated", payload=payload)
 
-    def _leave_out(self, said: Event) -> None:
+    def _leave_out(self, merged: Event) -> None:
         """The later edge is left out where edges of several clones would close a cycle."""
-        for draft in self._edges.after(self.tasks[said.task_id], self._notes):
-            self._append(_replace(said, type=draft.type, run_id=None, layout=None, payload=draft.payload))
-
-
-_NOT_CONTENT: Final = frozenset({*_LIFE, "id", "rev", "updatedAt", "createdAt", "schemaVersion", "layout", "requests"})
-
-
-_WAITING: Final = ("backlog", "ready")
-_HELD: Final = (*_WAITING, "in-progress")
+        for draft in self._edges.after(self.tasks[merged.task_id], self._notes):
+            self._append(_replace(merged, type=draft.type, run_id=None, layout=None, payload=draft.payload))
 
 
 class Consequences:
@@ -396,9 +360,6 @@ class Consequences:
                 for task_id in ids:
                     others = ", ".join(one for one in ids if one != task_id)
                     self._notes.say(task_id, f"resource {resource} was claimed in another clone too, by {others}")
-
-
-MERGED: Final = "task.merged"
 
 
 def close_merge(replay: Replay, facts: SpanFacts, stamp: str) -> tuple[Closing, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +28,10 @@ TEAM = {
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A data directory of `pm`."""
-    return Path(init_data_dir(tmp_path / ".aof", actor="pm")[0])
-
-
-@pytest.fixture
-def fabric(root: Path, clock: FakeClock) -> Iterator[Fabric]:
+def fabric(opened: Fabric) -> Fabric:
     """A fabric of `pm` with a charter."""
-    with open_fabric(root, actor="pm", clock=clock) as made:
-        made.charter_init(**TEAM)  # type: ignore[arg-type]
-        yield made
+    opened.charter_init(**TEAM)  # type: ignore[arg-type]
+    return opened
 
 
 def found(fabric: Fabric, *but: str, **given: Any) -> dict[str, list[str]]:

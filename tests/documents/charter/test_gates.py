@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import ApprovalRequired
-from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.service.bootstrap import open_fabric
 from aof.testing import FakeClock
 
 GATES = {"delayed": ["tag:refactor"], "delay_time": "30m", "approval": ["tag:release", "risk:high", "cancel"]}
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A data directory of `pm`."""
-    return Path(init_data_dir(tmp_path / ".aof", actor="pm")[0])
-
-
-@pytest.fixture
-def fabric(root: Path, clock: FakeClock) -> Iterator[Fabric]:
+def fabric(opened: Fabric) -> Fabric:
     """A fabric of `pm` with a charter."""
-    with open_fabric(root, actor="pm", clock=clock) as made:
-        made.charter_init(**GATES)  # type: ignore[arg-type]
-        yield made
+    opened.charter_init(**GATES)  # type: ignore[arg-type]
+    return opened
 
 
 def completed(fabric: Fabric, *tags: str, **given: object) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import MissingPart
-from aof.service.bootstrap import init_data_dir, open_fabric
-from aof.testing import FakeClock
 from tests.support.requirements import requirement
 from tests.support.served import aof
 
@@ -26,16 +23,9 @@ HANDOFF: dict[str, Any] = {
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A data directory of `pm`."""
-    return Path(init_data_dir(tmp_path / ".aof", actor="pm")[0])
-
-
-@pytest.fixture
-def fabric(root: Path, clock: FakeClock) -> Iterator[Fabric]:
+def fabric(opened: Fabric) -> Fabric:
     """A fabric of `pm`."""
-    with open_fabric(root, actor="pm", clock=clock) as made:
-        yield made
+    return opened
 
 
 def write(root: Path, *paragraphs: str) -> None:

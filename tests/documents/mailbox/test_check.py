@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aof.documents import mailbox
-from aof.documents.mail_cards import CardProblem
 from aof.documents.mail_rules import Ack, StatusChange
 from aof.documents.mailbox import problems
+from aof.kernel.findings import DocumentFinding
 from tests.support.mail import AT, POLICY, message, objections
 from tests.support.requirements import requirement
 
@@ -26,7 +26,7 @@ def _closed() -> str:
     return mailbox.without_card(_box(), _ID, StatusChange("closed", "thanks", "resolved"), ack, POLICY)[0]
 
 
-def _only(text: str, archived: frozenset[str] | None = None) -> CardProblem:
+def _only(text: str, archived: frozenset[str] | None = None) -> DocumentFinding:
     (found,) = problems(text, POLICY, archived)
     return found
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from aof.documents import markdown as documents_markdown
 from aof.documents import worklog_text
 from aof.documents.markdown import plain_text
-from aof.documents.worklog import event_type, payload
+from aof.documents.worklog import envelopes, event_type, payload
 from aof.documents.worklog_rules import Wording, worded, wording_problem
 from aof.documents.worklog_text import EventType, new_worklog, parse_entry, parse_worklog
 from aof.errors import AofError
@@ -154,6 +154,5 @@ def test_the_eight_types_follow_from_the_form_and_no_tag_stands_in_the_text() ->
     }
     texts = [entry(kind, **fields) for kind, fields in said.items()]
     whole = f"{new_worklog('p')}\n## Session 1 — 2026-02-08\n\nJust a paragraph.\n\n" + "\n\n".join(texts)
-    proposed: set[str] = set()
-    assert [event_type(one, proposed) for one in parse_worklog(whole).entries] == ["unknown", *said]
+    assert [one.event_type for one in envelopes(parse_worklog(whole).entries)] == ["unknown", *said]
     assert not any(kind in whole for kind in said)

@@ -119,7 +119,7 @@ def test_whatever_stands_in_a_file_reading_never_fails_and_changes_keep_all_othe
     before = [line for line in documents_markdown.split_lines(text) if line.strip()]
     for changed in (
         worklog_text.with_status(text, "zed", "x"),
-        worklog_text.with_decision(text, ("a | b", "zed", "2026-02-08 14:32 UTC", "Session 1")),
+        worklog_text.with_row(text, worklog_text.INDEX, ("a | b", "zed", "2026-02-08 14:32 UTC", "Session 1")),
     ):
         after = [line.rstrip("\r\n") for line in documents_markdown.split_lines(changed) if line.strip()]
         assert [line for line in after if "zed" not in line and line not in _MADE] == [
