@@ -1,7 +1,4 @@
-"""MCP as streamable HTTP: an ASGI application to mount. The application around it authenticates callers.
-
-Must not know tools.
-"""
+"""MCP as streamable HTTP: an ASGI application to mount. The application around it authenticates callers."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from aof.surfaces.mcp.server import make_server
 from aof.surfaces.mcp.sessions import SESSION_HEADER, CallerOf, Hub, Presence
 
 _NO_SESSION = 404
-_ASKS: ContextVar[bool] = ContextVar("asks for reports", default=False)
+_WANTS_STREAM: ContextVar[bool] = ContextVar("the answer must be a stream", default=False)
 
 
 class McpOverHttp:
@@ -72,12 +69,18 @@ class McpOverHttp:
         known = {**scope, "user": _owner(self._caller_of(request))}
         session = request.headers.get(SESSION_HEADER)
         if request.method == "POST":
-            receive = await self._manager.looked_at(receive, session)
+            receive = await self._manager.inspect_body(receive, session)
         if session is None:
             await self._manager.handle_request(known, receive, send)
             return
+
+        async def send_and_forget(message: Message) -> None:
+            if message.get("status") == _NO_SESSION:
+                self._presence.forget(session)
+            await send(message)
+
         with self._presence.of(session).calling(listens=request.method == "GET"):
-            await self._manager.handle_request(known, receive, self._noting(session, send))
+            await self._manager.handle_request(known, receive, send_and_forget)
 
     def described(self) -> dict[str, Any]:
         """What the OpenAPI document says of it."""
@@ -89,8 +92,8 @@ class McpOverHttp:
             "description": "the session that the server opened; the newest revision has none",
             "schema": {"type": "string"},
         }
-        said = "See the Model Context Protocol, streamable HTTP. Any client of it can be given this address."
-        common = {"tags": ["mcp"], "description": said, "parameters": [session]}
+        text = "See the Model Context Protocol, streamable HTTP. Any client of it can be given this address."
+        common = {"tags": ["mcp"], "description": text, "parameters": [session]}
         failed = {"4XX": {"description": "Not done.", "content": json}}
         body = {"required": True, "content": json}
         answers = {"200": {"description": "The answer.", "content": json | stream}, "202": {"description": "Taken."}}
@@ -125,20 +128,12 @@ class McpOverHttp:
             }
             await self._manager.handle_request(scope, _nothing, _nowhere)
 
-    def _noting(self, session: str, send: Send) -> Send:
-        async def noted(message: Message) -> None:
-            if message.get("status") == _NO_SESSION:
-                self._presence.forget(session)
-            await send(message)
-
-        return noted
-
 
 class _Manager(StreamableHTTPSessionManager):
     """Sessions that answer with a document or with a stream, as each client needs it."""
 
-    async def looked_at(self, receive: Receive, session: str | None) -> Receive:
-        """The same request, once it is known whether its answer must be a stream."""
+    async def inspect_body(self, receive: Receive, session: str | None) -> Receive:
+        """Read the body, to see whether its answer must be a stream; the result yields the same body again."""
         read: list[Message] = []
         size, more = 0, True
         while more and size <= self.max_request_body_size:  # what is longer is refused by whoever reads on
@@ -151,10 +146,10 @@ class _Manager(StreamableHTTPSessionManager):
             nesting.refuse_nesting(body)
         except nesting.NestedTooDeeply as error:
             raise InvalidInput(f"the message is {error}", "keep deep structures in a file of the task") from None
-        asks = asks_for_reports(body)
-        _ASKS.set(asks)
+        wants_stream = asks_for_reports(body)
+        _WANTS_STREAM.set(wants_stream)
         transport = self._server_instances.get(session) if session is not None else None
-        if asks and transport is not None:
+        if wants_stream and transport is not None:
             transport.is_json_response_enabled = False
         read.reverse()
 
@@ -166,7 +161,7 @@ class _Manager(StreamableHTTPSessionManager):
     @property
     def json_response(self) -> bool:
         """Whether the request at hand, or the session that it opens, is answered with documents."""
-        return self._documents and not _ASKS.get()
+        return self._documents and not _WANTS_STREAM.get()
 
     @json_response.setter
     def json_response(self, documents: bool) -> None:

@@ -31,7 +31,9 @@ from aof.surfaces.mcp.resources import JSON, TASKS
 from aof.surfaces.mcp.sessions import Hub
 from aof.surfaces.mcp.tools import spell
 
-_FEW: Final = 5
+_FEW: Final = 5  # tasks that a prompt lists
+_MOST: Final = 100  # values that the protocol allows in one answer
+_LATEST: Final = 1_000  # tasks whose agents are offered
 
 
 class _Offer(NamedTuple):
@@ -73,18 +75,18 @@ async def get_prompt(hub: Hub, name: str, given: dict[str, str], caller: Caller)
     )
 
 
-def _asked(hub: Hub, operation: str, given: dict[str, Any], caller: Caller) -> Any:
+def _ask(hub: Hub, operation: str, given: dict[str, Any], caller: Caller) -> Any:
     row = BY_NAME[operation]
     return perform(hub.fabric, row, parameters(row, given), caller)
 
 
 def _prime(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentBlock]:
-    return [_text(_asked(hub, "prime", given, caller).text)]
+    return [TextContent(text=_ask(hub, "prime", given, caller).text)]
 
 
 def _work_next(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentBlock]:
     agent = given.get("agent", caller.actor)
-    ready = _asked(hub, "ready", {"agent": agent, "limit": _FEW}, caller)
+    ready = _ask(hub, "ready", {"agent": agent, "limit": _FEW}, caller)
     lines = [f"You are {agent}. Take the next task and finish it.", ""]
     if ready.tasks:
         lines += ["Ready for you, most urgent first:", *(f"- {row.id} {row.title}" for row in ready.tasks), ""]
@@ -100,32 +102,29 @@ def _work_next(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentB
         "",
         "If a call is refused, its hint shows the call that works.",
     ]
-    return [_text("\n".join(lines))]
+    return [TextContent(text="\n".join(lines))]
 
 
 def _review(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentBlock]:
     agent = given.get("agent", caller.actor)
     if "taskId" not in given:
-        return [_text(_to_review(hub, agent))]
+        waiting = waiting_for(hub.fabric, agent)
+        if not waiting:
+            return [TextContent(text=f"You are {agent}. Nothing waits for your review.")]
+        lines = [f"You are {agent}. These tasks wait for your review; take them one by one:"]
+        lines += [f"- {task.id} {task.title}" for task in waiting[:_FEW]]
+        if len(waiting) > _FEW:
+            lines.append(f"- and {len(waiting) - _FEW} more")
+        return [TextContent(text="\n".join([*lines, "", _how_to_judge("…")]))]
     task_id = hub.fabric.resolve(given["taskId"])
-    shown = _asked(hub, "show", {"taskId": task_id}, caller)
+    shown = _ask(hub, "show", {"taskId": task_id}, caller)
     if shown["status"] != "review":
         raise InvalidInput(
             f"{task_id} is {shown['status']}, not in review", "leave 'taskId' out to see what waits for your review"
         )
     text = msgspec.json.encode(shown).decode()
     resource = TextResourceContents(uri=f"{TASKS}/{task_id}", mime_type=JSON, text=text)
-    return [EmbeddedResource(resource=resource), _text(_how_to_judge(task_id))]
-
-
-def _to_review(hub: Hub, agent: str) -> str:
-    waiting = waiting_for(hub.fabric, agent)
-    if not waiting:
-        return f"You are {agent}. Nothing waits for your review."
-    listed = [f"- {task.id} {task.title}" for task in waiting[:_FEW]]
-    more = [f"- and {len(waiting) - _FEW} more"] if len(waiting) > _FEW else []
-    head = f"You are {agent}. These tasks wait for your review; take them one by one:"
-    return "\n".join([head, *listed, *more, "", _how_to_judge("…")])
+    return [EmbeddedResource(resource=resource), TextContent(text=_how_to_judge(task_id))]
 
 
 def _how_to_judge(task_id: str) -> str:
@@ -141,10 +140,6 @@ def _how_to_judge(task_id: str) -> str:
     )
 
 
-def _text(text: str) -> TextContent:
-    return TextContent(text=text)
-
-
 _AGENT: Final = "whose session it is; default: the caller"
 _OFFERS: Final = {
     "prime": _Offer("What an agent needs to know when its session begins.", {"agent": _AGENT}, _prime),
@@ -155,10 +150,6 @@ _OFFERS: Final = {
         _review,
     ),
 }
-
-
-_MOST: Final = 100  # values that the protocol allows in one answer
-_LATEST: Final = 1_000  # tasks whose agents are offered
 
 
 async def complete(hub: Hub, params: CompleteRequestParams) -> Completion:
