@@ -12,11 +12,11 @@ from starlette.datastructures import Headers
 
 from aof.api.call import Caller
 from aof.errors import NotAllowed
-from aof.surfaces.http.guard import Authenticate, Guard, Limits, check_names
+from aof.surfaces.http.guard import Authenticate, Guard, check_names
 from aof.surfaces.http.limits import Failures, Grants, Traffic
 
 _BOUND = 20
-_LIMITS = Limits(hosts=("localhost",), open_paths=("/health",), max_body=1000, body_seconds=0.05)
+_LIMITS: Any = {"hosts": ("localhost",), "open_paths": ("/health",), "max_body": 1000, "body_seconds": 0.05}
 _ADA = Caller("ada", token="t1")
 _STREAM = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]}
 Sent = list[dict[str, Any]]
@@ -32,7 +32,7 @@ def _guard(
 ) -> Guard:
     counted = traffic or Traffic()
     granted = grants or Grants(counted, requests_per_second=rate, streams=1)
-    return Guard(app, authenticate, _LIMITS, grants=granted, failures=Failures(60), traffic=counted)
+    return Guard(app, authenticate, **_LIMITS, grants=granted, failures=Failures(60), traffic=counted)
 
 
 def _scope(method: str, path: str) -> dict[str, Any]:

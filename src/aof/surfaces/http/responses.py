@@ -1,7 +1,4 @@
-"""How answers and errors look over HTTP. The one place where a kind of error becomes a status.
-
-Must not know any operation.
-"""
+"""How answers and errors look over HTTP. The one place where a kind of error becomes a status."""
 
 from __future__ import annotations
 
