@@ -17,7 +17,8 @@ from starlette.types import Message, Receive, Scope, Send
 from aof.api.async_bridge import Follower
 from aof.api.call import Caller
 from aof.errors import InvalidInput
-from aof.support import nesting
+from aof.support.asgi import inspect_body
+from aof.support.nesting import NestedTooDeeply
 from aof.surfaces.mcp.long_calls import asks_for_reports
 from aof.surfaces.mcp.server import make_server
 from aof.surfaces.mcp.sessions import SESSION_HEADER, CallerOf, Hub, Presence
@@ -134,28 +135,15 @@ class _Manager(StreamableHTTPSessionManager):
 
     async def inspect_body(self, receive: Receive, session: str | None) -> Receive:
         """Read the body, to see whether its answer must be a stream; the result yields the same body again."""
-        read: list[Message] = []
-        size, more = 0, True
-        while more and size <= self.max_request_body_size:  # what is longer is refused by whoever reads on
-            message = await receive()
-            read.append(message)
-            size += len(message.get("body", b""))
-            more = message.get("more_body", False)
-        body = b"".join(message.get("body", b"") for message in read)
         try:
-            nesting.refuse_nesting(body)
-        except nesting.NestedTooDeeply as error:
+            body, again = await inspect_body(receive, self.max_request_body_size)
+        except NestedTooDeeply as error:
             raise InvalidInput(f"the message is {error}", "keep deep structures in a file of the task") from None
         wants_stream = asks_for_reports(body)
         _WANTS_STREAM.set(wants_stream)
         transport = self._server_instances.get(session) if session is not None else None
         if wants_stream and transport is not None:
             transport.is_json_response_enabled = False
-        read.reverse()
-
-        async def again() -> Message:
-            return read.pop() if read else await receive()
-
         return again
 
     @property
