@@ -30,7 +30,7 @@ from aof.scheduler.steps import TaskSteps
 from aof.scheduler.tick import Tick
 from aof.service import up
 from aof.service.bootstrap import open_fabric
-from aof.service.runners.process import ProcessRunner
+from aof.service.runners.process_runner import ProcessRunner
 from aof.service.up import Service
 from tests.support.messages import accepted, rejected, report, request, update
 from tests.support.service import directory, scripted

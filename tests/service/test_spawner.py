@@ -41,8 +41,8 @@ WAITS = ALONE + "import signal; signal.pause()\n"
 KILLED = """
 import os, signal, sys
 from aof.service.runners import attempts
-from aof.service.runners.process import ProcessRunner
-from aof.service.runners.process import Spawner, SupervisorLink
+from aof.service.runners.process_runner import ProcessRunner
+from aof.service.runners.process_runner import Spawner, SupervisorLink
 from aof.api.fabric import Fabric
 from aof.service.bootstrap import open_fabric, serve
 
