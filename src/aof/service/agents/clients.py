@@ -1,7 +1,4 @@
-"""The agents that AOF knows how to connect, as data, and how each writes down our server.
-
-A new one is a row of KINDS.
-"""
+"""The agents that AOF can connect, as data, and how each writes down our server. A new one is a row of KINDS."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-ACTOR = "AOF_ACTOR"
+ACTOR = "AOF_ACTOR"  # the name of the variable
 BY_CLIENT = "AOF_ACTOR_BY_CLIENT"
 TOKEN = "AOF_TOKEN"  # noqa: S105 - the name of the variable
 GAP = "<token>"
@@ -19,6 +16,10 @@ _DESCRIPTION = "Tasks of this project's agents"
 _STARTED = ["mcp", "--tools", "worker"]  # how our commands end; those of earlier versions end with `mcp`
 _WORKSPACE = "${workspaceFolder}"
 _SECONDS = 300  # that goose waits for an answer
+_SHARED = ".agents/skills"
+_CLAUDES = ".claude/skills"
+_EITHER = (_SHARED, _CLAUDES)
+_EACH_CALL = "asks before it calls a tool, until you allow the tool for good"
 Entry = dict[str, Any]
 
 
@@ -30,7 +31,7 @@ class Server(msgspec.Struct, frozen=True):
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
-    """A client's words: `started` takes name, command and environment, `remote` takes name and address.
+    """How a client writes a server: `started` takes name, command and environment, `remote` takes name and address.
 
     `gap` says that its settings read no variables, so that a person has to put in the token.
     """
@@ -167,12 +168,6 @@ def is_untouched_entry(entry: object, form: Form) -> bool:
     words = words_of(entry)
     likely = form.entry("aof", Server(tuple(words) or ("aof", "mcp"), None if words else "-"), {})
     return entry.keys() <= likely.keys() and (not words or words[-1] == "mcp" or words[-3:] == _STARTED)
-
-
-_SHARED = ".agents/skills"
-_CLAUDES = ".claude/skills"
-_EITHER = (_SHARED, _CLAUDES)
-_EACH_CALL = "asks before it calls a tool, until you allow the tool for good"
 
 
 class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):
