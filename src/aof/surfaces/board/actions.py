@@ -34,15 +34,14 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PageAction(msgspec.Struct, frozen=True, kw_only=True):
-    """One action on a task. `danger` is what cannot be undone; with `checks`, it counts only for the revision seen.
+    """One action on a task: the operation of its name, or an update to a status.
 
-    `done` says afterwards what was done. `status` tells the actions apart that are updates to a status. `shapes` makes
-    parameters of the fields that somebody has changed.
+    `danger` is what cannot be undone; with `checks`, it counts only for the revision seen. `done` says afterwards what
+    was done. `shapes` makes parameters of the fields that somebody has changed.
     """
 
     name: str
     label: str
-    operation: str
     done: str
     about: str
     status: str | None = None
@@ -50,6 +49,11 @@ class PageAction(msgspec.Struct, frozen=True, kw_only=True):
     shapes: Callable[[Values], dict[str, Any]] | None = None
     danger: bool = False
     checks: bool = True
+
+    @property
+    def operation(self) -> str:
+        """The operation that carries it out."""
+        return self.name if self.status is None else "update"
 
     @property
     def is_direct(self) -> bool:
@@ -156,7 +160,6 @@ ACTIONS: Final = (
     PageAction(
         name="approve",
         label="Approve",
-        operation="approve",
         done="approved",
         about="Accept the work as it is. What waits for this task can go on.",
         fields=(_HOP, _REASON),
@@ -164,7 +167,6 @@ ACTIONS: Final = (
     PageAction(
         name="reject",
         label="Request changes",
-        operation="reject",
         done="sent back",
         about="Send the work back. The next run is told what is in the way.",
         fields=(
@@ -175,7 +177,6 @@ ACTIONS: Final = (
     PageAction(
         name="answer",
         label="Answer",
-        operation="answer",
         done="answered",
         about="Answer the question. The agent can go on.",
         fields=(
@@ -193,7 +194,6 @@ ACTIONS: Final = (
     PageAction(
         name="promote",
         label="Make ready",
-        operation="update",
         done="made ready",
         about="Put the task into the ready queue.",
         status="ready",
@@ -201,21 +201,18 @@ ACTIONS: Final = (
     PageAction(
         name="unblock",
         label="Unblock",
-        operation="unblock",
         done="unblocked",
         about="What was in the way is out of the way.",
     ),
     PageAction(
         name="resume",
         label="Resume",
-        operation="resume",
         done="resumed",
         about="Let the task go on.",
     ),
     PageAction(
         name="retry",
         label="Retry",
-        operation="retry",
         done="queued again",
         about="Run the task again. Earlier runs are kept.",
         fields=(_NEEDED,),
@@ -223,7 +220,6 @@ ACTIONS: Final = (
     PageAction(
         name="edit",
         label="Edit",
-        operation="edit",
         done="saved",
         about="Change what the task says of itself.",
         fields=(
@@ -239,7 +235,6 @@ ACTIONS: Final = (
     PageAction(
         name="link",
         label="Link",
-        operation="link",
         done="linked",
         about="Connect the task with another one, or with a file.",
         fields=(
@@ -257,7 +252,6 @@ ACTIONS: Final = (
     PageAction(
         name="unlink",
         label="Unlink",
-        operation="unlink",
         done="unlinked",
         about="Take a connection away.",
         fields=(
@@ -280,7 +274,6 @@ ACTIONS: Final = (
     PageAction(
         name="pause",
         label="Pause",
-        operation="pause",
         done="paused",
         about="Hold the task. A run is asked to stop.",
         fields=(_REASON,),
@@ -288,7 +281,6 @@ ACTIONS: Final = (
     PageAction(
         name="block",
         label="Block",
-        operation="block",
         done="blocked",
         about="Hold the task until something outside of it is settled.",
         fields=(_NEEDED,),
@@ -296,7 +288,6 @@ ACTIONS: Final = (
     PageAction(
         name="shelve",
         label="To the backlog",
-        operation="update",
         done="put into the backlog",
         about="Take the task out of the ready queue. It stays there until somebody makes it ready.",
         status="backlog",
@@ -304,7 +295,6 @@ ACTIONS: Final = (
     PageAction(
         name="release",
         label="Release",
-        operation="release",
         done="given back",
         about="Take the task from its agent and put it into the ready queue. The run ends.",
         fields=(_REASON,),
@@ -313,14 +303,12 @@ ACTIONS: Final = (
     PageAction(
         name="archive",
         label="Archive",
-        operation="archive",
         done="archived",
         about="Put the task and its runs into the archive.",
     ),
     PageAction(
         name="cancel",
         label="Cancel",
-        operation="cancel",
         done="cancelled",
         about="Stop the task and everything unfinished below it. Runs are stopped; what they did not report is lost.",
         fields=(_REASON,),
@@ -329,7 +317,6 @@ ACTIONS: Final = (
     PageAction(
         name="comment",
         label="Comment",
-        operation="comment",
         done="said",
         about="Say something of the task.",
         fields=(Field(name="text", label="Comment", kind="text", required=True, note="Markdown"),),
@@ -339,7 +326,6 @@ ACTIONS: Final = (
 CREATE: Final = PageAction(
     name="create",
     label="Create",
-    operation="create",
     done="created",
     about="A new task.",
     fields=(

@@ -153,7 +153,7 @@ def make_app(
         grants=grants,
         failures=failures,
         traffic=counted,
-        pages=board,
+        board=board,
     )
     app = Starlette(
         routes=routes,

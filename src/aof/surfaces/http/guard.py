@@ -6,7 +6,7 @@ Wrong tokens are refused before a request is parsed where too many of them come 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 import msgspec
@@ -19,6 +19,10 @@ from aof.errors import AofError, InvalidInput, NotAllowed, PayloadTooLarge, TooM
 from aof.surfaces.http.limits import Failures, Grants, Traffic, network_of
 from aof.surfaces.http.responses import failure
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.surfaces.board.app import Board
+
 CALLER: Final = "aof.caller"  # where the guard puts the caller in the scope of a request
 RUN_SECRET: Final = "AOF-Run-Secret"  # noqa: S105 - the name of the header
 _KEEP: Final = "AOF-Keep"
@@ -30,28 +34,10 @@ _FOLDED: Final = (b" ", b"\t")  # a line that begins so goes on with the header 
 Authenticate = Callable[[str | None], Caller | None]
 
 
-class Pages(Protocol):
-    """Pages for people: callers have a cookie instead of a token, and get errors as HTML."""
-
-    max_body: int
-
-    def covers(self, path: str) -> bool:
-        """Whether a path is one of theirs."""
-        ...
-
-    def caller(self, headers: Headers) -> Caller | None:
-        """The owner of the cookie. Without one, the pages themselves show how to sign in."""
-        ...
-
-    def refusal(self, scope: Scope, error: AofError) -> Response:
-        """What a person is told."""
-        ...
-
-
 class Guard:
     """ASGI middleware that lets only callers with a valid token in, and holds them to their limits.
 
-    `open_paths` need no token.
+    `open_paths` need no token. On the paths of the board, callers have a cookie instead, and get errors as HTML.
     """
 
     def __init__(
@@ -66,10 +52,10 @@ class Guard:
         grants: Grants,
         failures: Failures,
         traffic: Traffic,
-        pages: Pages | None = None,
+        board: Board | None = None,
     ) -> None:
         self._app = app
-        self._pages = pages
+        self._board = board
         self._authenticate = authenticate
         self._hosts = hosts
         self._open_paths = open_paths
@@ -86,17 +72,17 @@ class Guard:
             return
         headers = Headers(scope=scope)
         address = network_of(scope["client"][0] if scope.get("client") else None)
-        pages = self._pages if self._pages is not None and self._pages.covers(scope["path"]) else None
+        board = self._board_at(scope)
         try:
             check_names(scope, headers, self._hosts)
-            most = self._max_body if pages is None else pages.max_body
+            most = self._max_body if board is None else board.max_body
             size = headers.get("content-length", "0")
             if size.isdigit() and (len(size) > len(str(most)) or int(size) > most):
                 raise PayloadTooLarge(f"the body has {size[:20]} bytes, the limit is {most}", "send less at once")
             is_open = scope["path"] in self._open_paths
-            caller = None if is_open else self._caller(headers) if pages is None else pages.caller(headers)
+            caller = None if is_open else self._caller(headers) if board is None else board.caller(headers)
             if caller is None:
-                if not is_open and pages is None:
+                if not is_open and board is None:
                     raise await self._unauthenticated(address)
                 await self._app({**scope, CALLER: None}, receive, send)
                 return
@@ -106,9 +92,12 @@ class Guard:
             return
         await self._serve({**scope, CALLER: caller}, receive, send, caller, address)
 
+    def _board_at(self, scope: Scope) -> Board | None:
+        return self._board if self._board is not None and self._board.covers(scope["path"]) else None
+
     def _refusal(self, scope: Scope, error: AofError) -> Response:
-        pages = self._pages
-        return pages.refusal(scope, error) if pages is not None and pages.covers(scope["path"]) else failure(error)
+        board = self._board_at(scope)
+        return board.refusal(scope, error) if board is not None else failure(error)
 
     async def _unauthenticated(self, address: str) -> AofError:
         """The refusal of a call without a valid token: late, where many such calls come from the address."""

@@ -84,9 +84,10 @@ def tls(certificate: str, key: str) -> ssl.SSLContext:
     return context
 
 
-class HttpServer:
+class HttpServer(uvicorn.Server):
     """One application on some bound sockets; `run` blocks until `stop` is called from anywhere.
 
+    It is uvicorn's server with a limited listener and bounded connections. `started` is called when it takes requests.
     `refuse` gets the first bytes of each connection, and may answer them in the application's place.
     """
 
@@ -101,7 +102,7 @@ class HttpServer:
         encrypted: ssl.SSLContext | None = None,
         refuse: Refuse | None = None,
     ) -> None:
-        limits, traffic = limits or ServerLimits(), traffic or Traffic()
+        self._limits = limits or ServerLimits()
         config = uvicorn.Config(
             app,
             http=BoundedProtocol,
@@ -113,42 +114,25 @@ class HttpServer:
             use_colors=False,  # the command lets no control sequence of others through, and these look like any
             server_header=False,
             proxy_headers=False,  # anybody on this machine could claim to be another address
-            timeout_keep_alive=max(int(limits.times.idle), 1),
+            timeout_keep_alive=max(int(self._limits.times.idle), 1),
             timeout_graceful_shutdown=_GRACE,
         )
-        self._server = _Server(config, started, limits, traffic, encrypted, refuse=refuse)
-        self._bound = [bound] if isinstance(bound, socket.socket) else list(bound)
-
-    def run(self) -> None:
-        """Serve until told to stop. In the main thread, SIGINT and SIGTERM tell so too."""
-        self._server.run(sockets=self._bound)
-
-    def stop(self) -> None:
-        """End after what is being answered."""
-        self._server.should_exit = True
-
-
-class _Server(uvicorn.Server):
-    """uvicorn with a limited listener and bounded connections; says when it takes requests."""
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        started: Callable[[], None] | None,
-        limits: ServerLimits,
-        traffic: Traffic,
-        encrypted: ssl.SSLContext | None,
-        *,
-        refuse: Refuse | None,
-    ) -> None:
         super().__init__(config)
-        self._started = started
-        self._limits = limits
-        self._traffic = traffic
+        self._bound = [bound] if isinstance(bound, socket.socket) else list(bound)
+        self._tell_started = started
+        self._traffic = traffic or Traffic()
         self._encrypted = encrypted
         self._refuse = refuse
         self._acceptors: list[Acceptor] = []
         self.servers = []
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until told to stop. In the main thread, SIGINT and SIGTERM tell so too."""
+        super().run(sockets or self._bound)
+
+    def stop(self) -> None:
+        """End after what is being answered."""
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen. uvicorn's own way has no time limit for a TLS handshake and accepts without limit."""
@@ -162,8 +146,8 @@ class _Server(uvicorn.Server):
             serve = partial(self._begin, connections=connections, encrypted=encrypted)
             self._acceptors.append(Acceptor(ListeningSocket.of(bound, connections, self._traffic), serve))
         self.started = True
-        if self._started is not None:
-            self._started()
+        if self._tell_started is not None:
+            self._tell_started()
 
     async def _begin(self, connection: Accepted, *, connections: Connections, encrypted: ssl.SSLContext | None) -> None:
         """Have a connection served; one whose TLS handshake fails is closed, and nobody needs to be told."""
