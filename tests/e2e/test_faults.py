@@ -184,7 +184,7 @@ def test_a_workers_message_that_raises_ends_neither_its_run_nor_the_service(
 
 
 STEPS = {
-    ProcessRunner: ("reserve", "start", "stop", "orphaned", "end", "_heard", "_noise"),
+    ProcessRunner: ("reserve", "start", "stop", "orphaned", "end", "_read_output", "_read_errors"),
     Hosting: ("_deliver", "_beat", "_fence"),
     RunEnds: ("record",),
 }

@@ -146,7 +146,7 @@ def _is_found(place: Workplace) -> bool:
 
 
 def _first_steps(place: Workplace, server: Server, changed: set[str]) -> list[str]:
-    """What a person has to do on this machine, because files that others get as well cannot say it."""
+    """What a person has to do on this machine; files that others get as well cannot do it."""
     if server.url is not None or not changed:
         return []
     steps = []

@@ -169,7 +169,7 @@ def _list_items(text: str, path: tuple[str, ...]) -> tuple[int, list[Member]]:
 
 
 def _insertion(text: str, path: tuple[str, ...], depth: int, value: Any, *, alone: bool) -> str:
-    """What is put at the beginning of an object. Each case looks different, so that it can be told which one it was."""
+    """What is put at the beginning of an object. Each case looks different, so that removing can tell which it was."""
     shown = _json_text(value, path, text)
     for name in reversed(path[depth + 1 :]):
         shown = f"{{ {json.dumps(name)}: {shown} }}"
@@ -178,7 +178,7 @@ def _insertion(text: str, path: tuple[str, ...], depth: int, value: Any, *, alon
 
 
 def _find_path(text: str, path: tuple[str, ...]) -> tuple[int, dict[str, Member], int]:
-    """As deep as the path exists: where that object's inside begins, its members, and how many names were found."""
+    """The deepest object of the path: where its inside begins, its members, and how many names were found."""
     _check_json(text)
     inside, members = _json_members(text, _first_token(text))
     for depth, name in enumerate(path):

@@ -29,7 +29,7 @@ Do not edit files below `.aof`.
 
 
 def readers_of_notes(text: str | None) -> tuple[str, ...] | None:
-    """The kinds that the notes are for; None where there are no notes, and none for those that do not say."""
+    """The kinds that the notes are for, none where the notes do not say; None where there are no notes."""
     block = block_in(text, BEGIN, END) if text else None
     if block is None:
         return None

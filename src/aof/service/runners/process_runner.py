@@ -109,14 +109,14 @@ class ProcessRunner:
                 f"{work.agent} cannot be started: {error}", "correct its 'runner' in org/org-chart.yaml"
             ) from None
         finally:
-            os.close(self._reserved.pop(work.place))  # a supervisor that has it keeps the place locked
+            self._close_lock(work.place)
         self._workers[work.run_id] = worker
         self._selector.register(worker.out.pipe, selectors.EVENT_READ, lambda: self._read_output(worker))
         self._selector.register(worker.err.pipe, selectors.EVENT_READ, lambda: self._read_errors(worker))
         self._selector.register(worker.link, selectors.EVENT_READ, lambda: self._ended(worker))
 
     def _start(self, work: Work) -> _Worker:
-        """Every step of a start; what was begun before a step that fails is ended."""
+        """Take every step of a start; when one fails, undo those before it."""
         path = f"runs/{work.place}/attempts/{work.attempt}"
         folder = f"{self._root}/{path}"
         self._files.begin()
@@ -156,6 +156,10 @@ class ProcessRunner:
             os.close(err_end)
         return _Worker(work, link, streams[0], streams[1])
 
+    def _close_lock(self, place: str) -> None:
+        """Close our descriptor of the lock; a supervisor that has it keeps the place locked."""
+        os.close(self._reserved.pop(place))
+
     def _let_begin(self, link: SupervisorLink) -> None:
         link.send("go")
         answer = link.expect()
@@ -167,7 +171,7 @@ class ProcessRunner:
         return dropped_variables(work, self._environment)
 
     def stop(self, run_id: str, why: str, *, hard: bool = False) -> None:
-        """End the whole group: asked first, made to after the grace."""
+        """End a worker and its group: with a signal first, and by force after the grace."""
         worker = self._workers.get(run_id)
         if worker is None:
             return
@@ -177,7 +181,7 @@ class ProcessRunner:
             _send(worker, "end" if hard else str(int(signal.SIGTERM)))
 
     def poll(self) -> float | None:
-        """Kill what did not end when asked."""
+        """Kill workers that did not end in their grace; returns the seconds until the next such time."""
         waits: list[float] = []
         now = self._clock.monotonic()
         for worker in list(self._workers.values()):
@@ -246,7 +250,7 @@ class ProcessRunner:
             return -signal.SIGKILL
 
     def _finish_output(self, worker: _Worker) -> None:
-        """Pass on and keep what has not been read yet."""
+        """Read the rest of the output."""
         try:
             while self._read_output(worker):
                 pass

@@ -67,7 +67,7 @@ _ROUTES: Final = (
 
 
 class PushParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What push notifications need: the hosts that may be told, what is kept, and whether a peer may still call us."""
+    """What push notifications need: the hosts that may be notified, the store, and whether a peer may still call us."""
 
     hosts: PushHosts
     targets: PushTargets

@@ -104,7 +104,7 @@ class PeerRequests(RequestHandler):
     async def on_message_send_stream(
         self, params: SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
-        """Take a message and tell what happens to its task until that rests."""
+        """Take a message, and stream what happens to its task until that rests."""
         task_id = await self._receive(params, context)
         async for event in self._events(task_id):
             yield event
@@ -113,7 +113,7 @@ class PeerRequests(RequestHandler):
     async def on_subscribe_to_task(
         self, params: SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event]:
-        """Tell what happens to a task from now on."""
+        """Stream what happens to a task from now on."""
         task = await _in_thread(self._inbox.own, params.id, _caller(context))
         if content.state_of(task) in content.FINAL:
             raise UnsupportedOperationError(f"{task.id} has ended; get it instead")
@@ -213,7 +213,7 @@ class PeerRequests(RequestHandler):
     async def on_create_task_push_notification_config(
         self, params: TaskPushNotificationConfig, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
-        """Have an address of the caller told what happens to a task from now on."""
+        """Push what happens to a task from now on to an address of the caller."""
         caller = _caller(context)
         self._configs.check(params, caller)
         task = await _in_thread(self._inbox.own, params.task_id, caller)
@@ -318,7 +318,7 @@ def agent_card(
 
 
 def _skills(chart: OrgChart | None) -> list[AgentSkill]:
-    """One for any task, and one per capability that some agent of the chart has. Names of agents are not told."""
+    """One skill for any task, and one per capability that some agent of the chart has; agents are not named."""
     names = {name for agent in chart.agents if agent.active for name in agent.skills} if chart is not None else set()
     general = AgentSkill(
         id="task", name="Any task", description="Becomes a task for whoever fits, and is followed to its end.",

@@ -45,7 +45,7 @@ class PeerInbox:
         self._fabric = fabric
 
     def receive(self, message: Message, caller: Caller) -> str:
-        """Make a task of the message, or pass it to the task that it names; the task's ID. Twice is once."""
+        """Make a task of the message, or pass it to the task that it names; returns its ID. Twice is once."""
         files = _attachments(message)
         text = _text(message, files)
         key = f"a2a-{hexdigest(f'{caller.actor} {message.message_id}'.encode())[:40]}"
@@ -65,7 +65,7 @@ class PeerInbox:
         return task.id
 
     def own(self, task_id: str, caller: Caller) -> Task:
-        """The task, if this caller has given it to us; anybody else's is not there."""
+        """The task, if this caller has given it to us; raises TaskNotFoundError for any other."""
         try:
             task = self._fabric.get(task_id) if is_task_id(task_id) else None
         except NotFound:

@@ -28,7 +28,7 @@ _PLAIN: Final = "identity"
 
 
 class PeerRefused(Exception):
-    """The peer leads elsewhere, or sends more than is taken: no answer of it counts, now or later."""
+    """The peer leads elsewhere, or sends more than is accepted. Trying again does not help."""
 
 
 class _OnlyThisPeer(httpx.AsyncHTTPTransport):

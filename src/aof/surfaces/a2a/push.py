@@ -79,7 +79,7 @@ class PushHosts:
 
 
 def host_of(url: str) -> str:
-    """The part of an address that may be told to people: its path may be a secret."""
+    """The host of an address, which people may see: the path may be a secret."""
     import httpx
 
     try:

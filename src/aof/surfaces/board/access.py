@@ -38,7 +38,7 @@ class Access:
         self._name = f"aof_{instance}"
 
     def caller(self, headers: Headers) -> Caller | None:
-        """Whose session it is; the cookie alone is nobody's."""
+        """The owner of the session; the cookie alone is not enough."""
         text = self._text(headers)
         return self.sessions.caller(text) if text is not None else None
 
@@ -67,7 +67,7 @@ class Access:
         return render("shell.html", title="AOF", session=self._name)
 
     def let_in(self, request: Request, path: str, session: NewSession) -> Response:
-        """Give the browser both halves, and lead it on: after a redirect, it would keep a strict cookie back."""
+        """Give the browser both halves on a page that leads on: after a redirect, it would not send a strict cookie."""
         half = session.text[-_HALF:]
         response = render("go_on.html", path=path, title="Signed in", session=self._name, half=half)
         response.set_cookie(
@@ -134,7 +134,7 @@ class Entrance:
         return self._form(_one(form, "next"), await self._slowed(request, wrong))
 
     async def enter(self, request: Request) -> Response:
-        """A session for a link. A page of somebody else must not sign anybody in: then the person is asked first."""
+        """Begin a session with the key of a link; the person is asked first where another site's page led here."""
         if request.method == "POST":
             check_origin(request)
             key = _one(await read_form(request, _MOST_BODY), "key")

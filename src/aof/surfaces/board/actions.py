@@ -96,12 +96,12 @@ def _first(choices: Callable[[TaskData], tuple[str, ...]]) -> Callable[[TaskData
 
 
 def description(task: TaskData) -> str:
-    """What the task says, without comments and work log."""
+    """The description of a task: its text without comments and work log."""
     return parts(task["body"])[0].strip()
 
 
 def last_entries(task: TaskData) -> str:
-    """The end of the work log: what the last runs said of themselves."""
+    """The last entries of the work log."""
     return "\n".join(parts(task["body"])[2].strip().splitlines()[-_ENTRIES:])
 
 

@@ -64,7 +64,7 @@ def activity(ask: Asker, page: PageAddress) -> dict[str, Any]:
 
 
 def _handoffs(ask: Asker, page: PageAddress) -> dict[str, Any]:
-    """Handoffs, those that something is still to come of unless another state is asked for."""
+    """Handoffs: the open ones unless the address names another state."""
     state = page.text("state") if page.text("state") in _HANDOFF_STATES else "open"
     found = ask(
         "handoff_list",
@@ -219,7 +219,7 @@ def _runs(ask: Asker, page: PageAddress, days: int) -> dict[str, Any]:
 
 
 def _tracks(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The runs of one lane, the last one first, in as many lines as it takes that none covers another."""
+    """The runs of one lane, the last one first, in as many lines as are needed so that none covers another."""
     tracks: list[list[dict[str, Any]]] = []
     for row in rows:
         ends = millis(row["endedAt"]) if "endedAt" in row else None
@@ -233,7 +233,7 @@ def _tracks(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 def _tick_text(moment: int, span: int) -> str:
-    """A moment as finely as the span needs it to tell the ticks apart."""
+    """A moment, as precise as the ticks of a chart over this span need it."""
     text = iso(moment)
     return text[11:19] if span < _TICKS * _MINUTE else text[11:16] if span <= _DAY else f"{text[5:10]} {text[11:16]}"
 

@@ -74,7 +74,7 @@ def needs(ask: Asker, page: PageAddress) -> dict[str, Any]:
 
 
 def _offered(ask: Asker, one: dict[str, Any]) -> dict[str, Any]:
-    """What can be done about it: in place, or in a dialog; of a review also what was reported."""
+    """What can be done about one item: in place, or in a dialog; for a review also what was reported."""
     kind = one["kind"]
     named = (BY_NAME[name] for name in _ACTIONS.get(kind, ()))
     actions: list[PageAction] = [action for action in named if ask.may(action.operation)]
@@ -84,7 +84,7 @@ def _offered(ask: Asker, one: dict[str, Any]) -> dict[str, Any]:
 
 
 def _report(ask: Asker, task_id: str) -> dict[str, Any]:
-    """What the last run said of itself."""
+    """The result of a task, and the last entries of its work log."""
     try:
         task = ask("show", task_id=task_id)
     except AofError:
@@ -143,7 +143,7 @@ def board(ask: Asker, page: PageAddress) -> dict[str, Any]:
 
 
 def _counts(ask: Asker, chosen: dict[str, Any]) -> dict[str, int]:
-    """How many tasks are in each column."""
+    """The number of tasks in each column."""
     found: dict[str, int] = ask("status", compact=True, **chosen)["byStatus"]
     waiting = ask("list", waits=True, limit=0, **chosen)["total"] if found.get("ready") else 0
     return dict.fromkeys(_COLUMNS, 0) | found | {"waiting": waiting, "ready": found.get("ready", 0) - waiting}
@@ -158,13 +158,13 @@ def _tasks(ask: Asker, name: str, limit: int, chosen: dict[str, Any]) -> list[di
 
 
 def _held(agents: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What is held, by the tasks' IDs; of several hops the one that has least time left."""
+    """The leases by their tasks' IDs; of several hops the one that has least time left."""
     held = (one for agent in agents for one in agent["holds"])
     return {one["taskId"]: one for one in sorted(held, key=lambda one: one["leaseEnds"], reverse=True)}
 
 
 def _group(tasks: list[dict[str, Any]], group: str | None) -> list[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """The tasks under their agents or parents, those without one last; all together where nobody asked."""
+    """The tasks under their agents or parents, those without one last; all in one group where no groups are wanted."""
     if group not in _GROUPS:
         return [({}, tasks)]
 

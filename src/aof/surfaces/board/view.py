@@ -54,7 +54,7 @@ class Asker:
         return self._fabric.now()
 
     def head(self) -> int:
-        """The number of the last event: what is asked after this has it, too."""
+        """The number of the last event; what is read after this call includes it."""
         return self._fabric.store.head()
 
 

@@ -228,7 +228,7 @@ def _is_revision(text: str) -> bool:
 
 
 def _not_offered(action: PageAction, task: TaskData, ask: Asker) -> Refused:
-    """Why no form is shown: it would only be refused."""
+    """Why no form is shown: the action would be refused."""
     if not ask.may(action.operation):
         return NotAllowed(f"your token does not allow you to {action.operation}", "sign in with one that does")
     message = f"{action.label} is not possible while {task['id']} is {task['status']}"
@@ -253,7 +253,7 @@ def _arguments(action: PageAction, task: TaskData, values: Values, was: Values, 
 
 
 def _changed(details: dict[str, Any]) -> list[dict[str, str]]:
-    """What differs between the version that was seen and the one that there is."""
+    """The fields that differ between the version that the person saw and the present one."""
     seen, now = details.get("expected", {}), details.get("current", {})
     skipped = {"rev", "updatedAt", "lastTransitionAt", "body"}
     names = [name for name in now if name not in skipped and seen.get(name) != now.get(name)]

@@ -124,12 +124,12 @@ class Accepted(socket.socket):
         return counted
 
     def _hang_up(self) -> None:
-        """Before a protocol is there that could close it, as during a TLS handshake."""
+        """End it while no protocol is there that could close it, as during a TLS handshake."""
         with suppress(OSError):
             self.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close it, and let others have its place."""
+        """Close it, and make room for another one."""
         counter = self.counted_by
         if counter is not None:
             counter.forget(self)
@@ -179,13 +179,13 @@ class ListeningSocket(socket.socket):
                 self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
 
     def _let_spare_go(self) -> None:
-        """Close it and forget its number: the next file that somebody opens gets that."""
+        """Close the spare descriptor and forget its number, which the next file that is opened gets."""
         spare, self._spare = self._spare, -1
         if spare >= 0:
             os.close(spare)
 
     def close(self) -> None:
-        """Close it with the descriptor that it kept."""
+        """Close it together with the spare descriptor."""
         if self.fileno() >= 0:
             self._let_spare_go()
         super().close()

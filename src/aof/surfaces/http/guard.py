@@ -110,7 +110,7 @@ class Guard:
         )
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, caller: Caller, address: str) -> None:
-        """One request: its body must come in time, and it goes on for no longer than its token is valid."""
+        """Serve one request: its body must come in time, and it is cancelled when its token is no longer valid."""
         answer = _TrackedAnswer(send, lambda: self._grants.open_stream(caller, address))
         problem: AofError | None = None
         with anyio.CancelScope() as cancelled, self._grants.request(caller, cancelled):
@@ -187,7 +187,7 @@ class _TrackedAnswer:
         await self._send(message)
 
     def end_stream(self) -> None:
-        """The stream, if it was one, is over."""
+        """Count the stream, if it was one, no longer."""
         if self._close is not None:
             self._close()
 

@@ -58,7 +58,7 @@ ValidTokens = Callable[[], frozenset[str]]
 
 
 class Grants:
-    """What callers with a token have going on. `valid` gives the valid tokens; without it none is ever revoked."""
+    """The requests and streams in progress, by token. `valid` gives the valid tokens; without it none is revoked."""
 
     def __init__(
         self, traffic: Traffic, *, requests_per_second: float, streams: int, valid: ValidTokens | None = None
@@ -94,7 +94,7 @@ class Grants:
             del self._going_on[scope]
 
     def open_stream(self, caller: Caller, address: str) -> Callable[[], None] | TooManyRequests:
-        """Count a stream and tell how to count it out again, or why there may be no further one."""
+        """Count a stream; returns what to call when it ends, or the refusal of a stream too many."""
         key = _key(caller)
         if self._streams[key] >= self._most_streams:
             self._traffic.note("too_many_streams", address)
@@ -117,7 +117,7 @@ class Grants:
         return caller.token is not None and self._valid is not None and caller.token not in self._valid()
 
     def end_revoked(self) -> None:
-        """Cancel what goes on under tokens that are no longer valid: all of it where the tokens cannot be used."""
+        """Cancel requests whose tokens are no longer valid; all of them where the list of tokens cannot be read."""
         if self._valid is None:
             return
         valid: frozenset[str] = frozenset()

@@ -42,7 +42,7 @@ class ErrorBody(msgspec.Struct, frozen=True):
 
 
 def method_of(operation: Operation) -> str:
-    """Questions are asked with GET, everything else is a POST."""
+    """The method of an operation: GET to read, POST for everything else."""
     return "GET" if operation.effect == "read" else "POST"
 
 

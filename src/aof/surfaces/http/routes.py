@@ -128,7 +128,7 @@ def _expecting(given: dict[str, Any], tag: str) -> dict[str, Any]:
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> None:
-    """Of two values of one name nobody can say which is meant, and others may read the other one."""
+    """Refuse an object with a name twice: nobody can say which value is meant, and others may read the other one."""
     names: set[str] = set()
     for name, _ in pairs:
         if name in names:

@@ -235,7 +235,7 @@ def remove_unix(bound: socket.socket, given: str, made: os.stat_result) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Of two servers that start at once, the second looks after the first one listens."""
+    """Lock the folder: of two servers that start at once, the second checks once the first one listens."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)

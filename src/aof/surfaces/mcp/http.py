@@ -28,7 +28,7 @@ _WANTS_STREAM: ContextVar[bool] = ContextVar("the answer must be a stream", defa
 
 
 class McpOverHttp:
-    """The endpoint, and the context in which it works.
+    """The endpoint for MCP over HTTP; it works within the context `running`.
 
     An answer is one JSON document, because as a stream of one event it costs a session's client half as much again. A
     client that asks for progress or log messages gets streams: from revision 2026-07-28 on for that request, before it
@@ -113,7 +113,7 @@ class McpOverHttp:
         }
 
     async def end_sessions(self, is_gone: Callable[[Caller], bool]) -> None:
-        """End the sessions of callers that may no longer call, as if each had done it itself."""
+        """End the sessions of callers that may no longer call, as their clients would."""
         assert self._manager is not None
         assert self._hub is not None
         for session in [one for one in self._hub.sessions if one.name is not None and is_gone(one.caller)]:
@@ -157,7 +157,7 @@ class _Manager(StreamableHTTPSessionManager):
 
 
 def _owner(caller: Caller) -> AuthenticatedUser:
-    """Whose session it is: of one token, not of everybody who has one for the same actor."""
+    """The owner of a session: one token, not everybody with a token for the same actor."""
     return AuthenticatedUser(
         AccessToken(token="", client_id=caller.actor, scopes=[], subject=f"{caller.role}/{caller.token or ''}")
     )

@@ -119,7 +119,7 @@ async def _with_progress(ctx: _Context, work: Callable[[], Awaitable[_Answer]], 
 
 
 class UpdateTaskRequestParams(RequestParams):
-    """What a client answers to a task that asked something. Ours ask nothing."""
+    """A client's answers to the questions of a task. Ours ask none."""
 
     task_id: str
     input_responses: dict[str, Any] | None = None
@@ -162,7 +162,7 @@ async def get_task(hub: Hub, params: GetTaskRequestParams) -> dict[str, Any]:
 
 
 async def update_task(hub: Hub, params: UpdateTaskRequestParams) -> dict[str, Any]:
-    """Answers to questions that nobody asked are acknowledged and dropped, as the extension wants it."""
+    """Acknowledge answers and drop them, as the extension wants it: nobody has asked."""
     await _find_task(hub, params.task_id)
     return {}
 

@@ -62,7 +62,7 @@ def templates() -> list[ResourceTemplate]:
 
 
 async def read(hub: Hub, uri: str, caller: Caller, revision: str) -> ReadResourceResult:
-    """The resource as JSON. A code of its own for what is not there is known before revision 2026-07-28 only."""
+    """Read a resource as JSON. Only before revision 2026-07-28, a missing one has an error code of its own."""
     try:
         name, given = _operation_for(uri)
         operation = BY_NAME[name]
@@ -135,7 +135,7 @@ class Changes:
         self._listen.close()
 
     async def _follow(self) -> None:
-        """Nobody is told that we listen before it is known from which event on."""
+        """Begin to publish changes, once; it returns when it is known from which event on."""
         async with self._begun:
             if not self._following:
                 seen = await self._hub.ask(self._hub.fabric.store.head)

@@ -64,11 +64,11 @@ class Hub:
         self.background: TaskGroup | None = None
 
     def tiers_of(self, caller: Caller) -> tuple[str, ...]:
-        """The tiers that a caller is told about: those that its token names, else those of the server."""
+        """The tiers whose tools are listed for a caller: those that its token names, else those of the server."""
         return caller.tools or self.tiers
 
     async def ask(self, function: Callable[..., _Result], *given: Any, **named: Any) -> _Result:
-        """Call something synchronous without holding up the others."""
+        """Call something synchronous in a thread."""
         return await anyio.to_thread.run_sync(partial(function, *given, **named), abandon_on_cancel=True)
 
     def start(self, work: Callable[..., Any], *given: Any) -> None:
@@ -213,7 +213,7 @@ class Session:
         return max(left / 1000 / _BEATS_PER_LEASE, _SHORTEST)
 
     async def end(self) -> None:
-        """The session is over: what it reported is carried out, and what it held without a report fails by name."""
+        """End the session: runs with a report end as it says, and runs without one fail by name."""
         held, self._claimed = self._claimed.keys() - self._kept, {}
         self._hub.sessions.discard(self)
         if self.name is not None:
@@ -268,7 +268,7 @@ class Client:
 
     @contextmanager
     def calling(self, *, listens: bool) -> Iterator[None]:
-        """One request, for as long as it is answered."""
+        """Count a request for as long as it is answered."""
         self._requests += 1
         self._listened |= listens
         try:

@@ -1,4 +1,4 @@
-"""MCP on standard input and output: the process is the session, and ends when its client goes. Must not know tools.
+"""MCP on standard input and output: the process is the session, and ends when its client goes.
 
 A line that is not a message is answered as well: a client that asked must not wait. The SDK drops such lines, and reads
 bytes that are not UTF-8 as if something else had been sent.
@@ -166,7 +166,7 @@ async def _relay(
     *,
     undecided: bool,
 ) -> SessionMessage | Exception | None:
-    """Pass messages on to their end, or up to the handshake of a client that has only asked what we speak."""
+    """Pass all messages on, or those before the handshake of a client that has only asked what we speak."""
     discovering = False
     async for item in messages:
         if undecided and isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):

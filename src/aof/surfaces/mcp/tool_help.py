@@ -61,7 +61,7 @@ _GUESSES: Final = {
     "release": ("give_back", "drop"),
     "fail": ("give_up", "failed"),
 }
-"""Names that models try, by the operation that does what they mean; the aliases of the command line come on top."""
+"""Names that models try, by the operation that they mean; the aliases of the command line count as well."""
 _SUBJECTS: Final[dict[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
     "delegate delegation delegating subtask child children parent part hand": (
         ("create", {"parent_id": "001", "agent": "bob"}),
@@ -90,7 +90,7 @@ _SUBJECTS: Final[dict[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
     "budget limit": (("preflight", {}),),
     "due deadline overdue": (("edit", {"due": "+3d"}), ("inbox", {"kind": ["overdue"]})),
 }
-"""What agents look for by words that are the name of no tool, and the calls that it takes, the simplest first."""
+"""Words that agents search for and that name no tool, with the calls that help, the simplest first."""
 _EMPTY_WORDS: Final = frozenset({
     "a", "an", "and", "are", "can", "do", "for", "how", "i", "in", "is", "it", "my", "of", "on", "or", "task", "tasks",
     "the", "to", "tool", "tools", "with",
@@ -204,7 +204,7 @@ def _topics() -> dict[str, tuple[Operation, ...]]:
 
 @cache
 def _by_guess() -> dict[str, Operation]:
-    """The operations by everything that they may be called."""
+    """The operations by their names, aliases, and the names that models try."""
     found: dict[str, Operation] = {}
     for operation in OPERATIONS:
         for guess in _GUESSES.get(operation.name, ()):
