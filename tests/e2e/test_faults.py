@@ -328,7 +328,7 @@ def test_a_tick_by_hand_that_can_do_nothing_fails(tmp_path: Path, monkeypatch: p
 HANDLERS = {
     Service: ("_changed", "_look_at_chart", "_checkpoint"),
     Hosting: ("said", "ended", "look_for_orphans"),
-    ProcessRunner: ("_gone", "poll"),
+    ProcessRunner: ("_ended", "poll"),
 }
 
 
