@@ -62,10 +62,10 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     edited: bool = False
 
 
-Sure = Callable[[list[str], list[FileChange]], bool]
+Confirm = Callable[[list[str], list[FileChange]], bool]
 
 
-class Wired(NamedTuple):
+class WiringResult(NamedTuple):
     """The changes, the steps that are left for the person, and how agents were found that nobody has named."""
 
     changes: list[FileChange]
@@ -79,8 +79,8 @@ def wire_agents(
     *,
     http: str | None = None,
     dry_run: bool = False,
-    sure: Sure | None = None,
-) -> Wired:
+    sure: Confirm | None = None,
+) -> WiringResult:
     """Connect agents to a data directory: those that are named, else those that are found once somebody is `sure`.
 
     With `http` they connect to that address, else they start `aof mcp`.
@@ -94,21 +94,21 @@ def wire_agents(
     changes = plan_connection(place, tuple(kind.name for kind in kinds), server)
     if names is None and not dry_run:
         if not changes or sure is None or not sure([*found.values()], changes):
-            return Wired([], [], [*found.values()])
+            return WiringResult([], [], [*found.values()])
         _check_installed(kinds, server)
     if not dry_run:
         make_changes(changes)
     changed = {change.path for change in changes}
     steps = [step for kind in kinds for step in _steps(kind, server, changed)]
-    return Wired(changes, [*_first_steps(place, server, changed), *steps], [*found.values()])
+    return WiringResult(changes, [*_first_steps(place, server, changed), *steps], [*found.values()])
 
 
-def unwire_agents(root: str, names: tuple[str, ...] | None, *, dry_run: bool = False) -> Wired:
+def unwire_agents(root: str, names: tuple[str, ...] | None, *, dry_run: bool = False) -> WiringResult:
     """Take away what connects these agents, or everything that ever was written for one."""
     changes = plan_removal(_workplace(root), names)
     if not dry_run:
         make_changes(changes)
-    return Wired(changes, [], [])
+    return WiringResult(changes, [], [])
 
 
 class Workplace(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from aof.errors import AofError, InvalidInput, NotAllowed, Unauthenticated
 from aof.maintenance.tokens import NewSession, PageSessions
 from aof.surfaces.board.rendering import HEADERS, problem_of, render
 from aof.surfaces.http.guard import too_many_failures
-from aof.surfaces.http.limits import Failures, Traffic, network_of
+from aof.surfaces.http.limits import FailedAuthentications, Traffic, network_of
 from aof.surfaces.http.responses import status_of
 from aof.surfaces.http.routes import bounded_body
 
@@ -112,7 +112,9 @@ def _onward(given: str | None) -> str:
 class Entrance:
     """Signs people in and out; what fails is slowed down like any wrong token."""
 
-    def __init__(self, access: Access, failures: Failures, traffic: Traffic, frame: dict[str, Any]) -> None:
+    def __init__(
+        self, access: Access, failures: FailedAuthentications, traffic: Traffic, frame: dict[str, Any]
+    ) -> None:
         self._access = access
         self._failures = failures
         self._traffic = traffic

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from aof.kernel.model import PRIORITIES
-from aof.surfaces.board.view import Asker
+from aof.surfaces.board.view import Operations
 from aof.tasks.body import parts
 from aof.tasks.operations import LINK_KINDS
 
@@ -353,7 +353,7 @@ class PageOffer(msgspec.Struct, frozen=True):
     arguments: dict[str, Any] = {}
 
 
-def offered(task: TaskData, ask: Asker) -> dict[str, PageOffer]:
+def offered(task: TaskData, ask: Operations) -> dict[str, PageOffer]:
     """What may be done with a task now, by name: the operation `moves` says it, and the token allows it."""
     found = _offers(ask("moves", task_id=task["id"])["actions"], ask)
     if "link" in found and task.get("relationships") and ask.may(_UNLINK):
@@ -363,12 +363,12 @@ def offered(task: TaskData, ask: Asker) -> dict[str, PageOffer]:
     return {action.name: found[action.name] for action in ACTIONS if action.name in found}
 
 
-def moves(answer: Mapping[str, Any], ask: Asker) -> dict[str, PageAction]:
+def moves(answer: Mapping[str, Any], ask: Operations) -> dict[str, PageAction]:
     """Where a task may be moved, and by which action, as the operation `moves` answers. No move approves anything."""
     return {call["to"]: offer.action for call in answer["moves"] for offer in _offers([call], ask).values()}
 
 
-def _offers(calls: list[dict[str, Any]], ask: Asker) -> dict[str, PageOffer]:
+def _offers(calls: list[dict[str, Any]], ask: Operations) -> dict[str, PageOffer]:
     """Those of these calls that the page has a form for, by the action's name; of several hops the first one counts."""
     found: dict[str, PageOffer] = {}
     for call in calls:

@@ -15,7 +15,7 @@ from aof.queries.stories import Story, stories
 from aof.support.typed import prepare_type
 from aof.surfaces.board import view
 from aof.surfaces.board.rendering import words
-from aof.surfaces.board.view import Asker, PageAddress, PageView
+from aof.surfaces.board.view import Operations, PageAddress, PageView
 
 _KINDS: Final = {"task": "Tasks", "worklog": "Worklog", "mail": "Mail", "handoff": "Handoffs"}
 _HANDOFF_STATES: Final = ("open", *get_args(HandoffState), "all")
@@ -35,7 +35,7 @@ _MINUTE: Final = 60_000
 _DAY: Final = 24 * 60 * _MINUTE
 
 
-def activity(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def activity(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The latest stories, or one kind of what agents write to each other."""
     kind = page.text("kind") if page.text("kind") in _KINDS else None
     shared = {"kind": kind, "kinds": _KINDS, "agents": view.agent_names(ask)}
@@ -63,7 +63,7 @@ def activity(ask: Asker, page: PageAddress) -> dict[str, Any]:
     }
 
 
-def _handoffs(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def _handoffs(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """Handoffs: the open ones unless the address names another state."""
     state = page.text("state") if page.text("state") in _HANDOFF_STATES else "open"
     found = ask(
@@ -84,7 +84,7 @@ def _handoffs(ask: Asker, page: PageAddress) -> dict[str, Any]:
     }
 
 
-def _mailbox(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def _mailbox(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """Messages, newest first."""
     status = page.text("status") if page.text("status") in _MAIL_STATES else None
     found = ask(
@@ -106,7 +106,7 @@ def _mailbox(ask: Asker, page: PageAddress) -> dict[str, Any]:
     }
 
 
-def _worklog(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def _worklog(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The pinned lines, the decisions and the last entries."""
     limit = page.number("n", _LISTED, least=1, most=1_000)
     found = ask(
@@ -126,7 +126,7 @@ def _worklog(ask: Asker, page: PageAddress) -> dict[str, Any]:
 
 
 def _latest(
-    ask: Asker, before: int, kind: str | None, agent: str | None, task_id: str | None
+    ask: Operations, before: int, kind: str | None, agent: str | None, task_id: str | None
 ) -> tuple[list[Story], int | None]:
     """Stories that match, newest first, and the number of the event before which the next page begins.
 
@@ -151,7 +151,7 @@ def _latest(
     return found, before
 
 
-def _titles(ask: Asker, task_ids: set[str]) -> dict[str, str]:
+def _titles(ask: Operations, task_ids: set[str]) -> dict[str, str]:
     titles: dict[str, str] = {}
     for one in task_ids:
         try:
@@ -161,14 +161,14 @@ def _titles(ask: Asker, task_ids: set[str]) -> dict[str, str]:
     return titles
 
 
-def insights(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def insights(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The flow of some days, and the runs in them."""
     days = page.number("days", 14, least=1, most=366)
     shared = {"days": days, "spans": _SPANS, "agents": view.agent_names(ask)}
     return {**shared, **_flow(ask, max(days, _SHORTEST)), **_runs(ask, page, days)}
 
 
-def _flow(ask: Asker, days: int) -> dict[str, Any]:
+def _flow(ask: Operations, days: int) -> dict[str, Any]:
     found = ask("flow", days=days)
     shown = [one for one in _BOTTOM_UP if any(day["byStatus"].get(one) for day in found["days"])]
     chart = {
@@ -182,7 +182,7 @@ def _flow(ask: Asker, days: int) -> dict[str, Any]:
     return {"flow": found, "chart": chart, "statuses": STATUSES}
 
 
-def _runs(ask: Asker, page: PageAddress, days: int) -> dict[str, Any]:
+def _runs(ask: Operations, page: PageAddress, days: int) -> dict[str, Any]:
     """The runs, in lanes."""
     by = "task" if page.text("by") == "task" else "agent"
     now, limit = ask.now(), page.number("n", _RUNS, least=1, most=_MOST_RUNS)

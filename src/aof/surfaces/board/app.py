@@ -28,9 +28,9 @@ from aof.maintenance.tokens import PageSessions
 from aof.surfaces.board import access, activity, overview, task, writes
 from aof.surfaces.board.access import PREFIX, Access
 from aof.surfaces.board.rendering import HEADERS, asset, problem_of, render
-from aof.surfaces.board.view import Asker, PageAddress, PageView
+from aof.surfaces.board.view import Operations, PageAddress, PageView
 from aof.surfaces.http.guard import CALLER
-from aof.surfaces.http.limits import Failures, Traffic
+from aof.surfaces.http.limits import FailedAuthentications, Traffic
 from aof.surfaces.http.responses import failure, status_of
 
 VIEWS: Final[tuple[PageView, ...]] = (
@@ -85,7 +85,7 @@ class Board:
         """Who is signed in."""
         return self.access.caller(headers)
 
-    def routes(self, failures: Failures, traffic: Traffic) -> list[Route]:
+    def routes(self, failures: FailedAuthentications, traffic: Traffic) -> list[Route]:
         """Every route; those for signing in are open to all, everything else to those who are signed in."""
         entrance = access.Entrance(self.access, failures, traffic, self._frame)
         return [
@@ -108,14 +108,14 @@ class Board:
         caller = request.scope.get(CALLER)
         views: list[PageView] = []
         if caller:
-            ask = Asker(request.app.state.follower.fabric, caller)
+            ask = Operations(request.app.state.follower.fabric, caller)
             views = [one for one in VIEWS if one.key and one.wanted(ask)]
         own = {"part": _part(request), "me": caller, "view": None, "views": views}
         return self._frame | own | {"place": request.url.path, "live": False, "live_task": None, "head": 0} | more
 
     async def _view(self, view: PageView, request: Request) -> Response:
         page = PageAddress(request.path_params, request.query_params, request.url.path)
-        ask = Asker(request.app.state.follower.fabric, request.scope[CALLER])
+        ask = Operations(request.app.state.follower.fabric, request.scope[CALLER])
 
         def respond() -> Response:
             frame = self.frame(request, view=view, title=view.title, live=True, head=ask.head(), now=ask.now())
@@ -206,7 +206,7 @@ async def _moved(to: str, request: Request) -> Response:
 
 async def _verified(request: Request) -> Response:
     """How far the history is verified, a piece further with each call."""
-    ask = Asker(request.app.state.follower.fabric, request.scope[CALLER])
+    ask = Operations(request.app.state.follower.fabric, request.scope[CALLER])
     found = await anyio.to_thread.run_sync(partial(ask, "verify", limit=_VERIFIED_AT_ONCE))
     return JSONResponse(found, headers=HEADERS)
 

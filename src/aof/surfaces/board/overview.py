@@ -13,7 +13,7 @@ from aof.kernel.model import FINISHED, STATUSES
 from aof.surfaces.board import view
 from aof.surfaces.board.actions import BY_NAME, PageAction, last_entries
 from aof.surfaces.board.rendering import short, words
-from aof.surfaces.board.view import Asker, PageAddress, PageView
+from aof.surfaces.board.view import Operations, PageAddress, PageView
 
 _NEEDS, _MOST_NEEDS = 30, 500
 _LABELS: Final = {
@@ -58,7 +58,7 @@ _MOST_LISTED: Final = 1_000  # tasks of each status that a graph is made of
 _OPEN: Final = [status for status in STATUSES if status not in FINISHED or status == "deadletter"]
 
 
-def needs(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def needs(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The inbox, each with what can be done about it."""
     kind, limit = page.text("kind"), page.number("n", _NEEDS, least=1, most=_MOST_NEEDS)
     kind = kind if kind in _LABELS else None
@@ -73,7 +73,7 @@ def needs(ask: Asker, page: PageAddress) -> dict[str, Any]:
     }
 
 
-def _offered(ask: Asker, one: dict[str, Any]) -> dict[str, Any]:
+def _offered(ask: Operations, one: dict[str, Any]) -> dict[str, Any]:
     """What can be done about one item: in place, or in a dialog; for a review also what was reported."""
     kind = one["kind"]
     named = (BY_NAME[name] for name in _ACTIONS.get(kind, ()))
@@ -83,7 +83,7 @@ def _offered(ask: Asker, one: dict[str, Any]) -> dict[str, Any]:
     return offered | ({"report": _report(ask, one["taskId"])} if kind == "gate" else {})
 
 
-def _report(ask: Asker, task_id: str) -> dict[str, Any]:
+def _report(ask: Operations, task_id: str) -> dict[str, Any]:
     """The result of a task, and the last entries of its work log."""
     try:
         task = ask("show", task_id=task_id)
@@ -92,7 +92,7 @@ def _report(ask: Asker, task_id: str) -> dict[str, Any]:
     return {"result": task.get("result"), "last_entries": _MOMENT.sub("", last_entries(task))}
 
 
-def board(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def board(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The columns, each with its first tasks."""
     chosen = {
         "search": page.text("q"),
@@ -142,14 +142,14 @@ def board(ask: Asker, page: PageAddress) -> dict[str, Any]:
     }
 
 
-def _counts(ask: Asker, chosen: dict[str, Any]) -> dict[str, int]:
+def _counts(ask: Operations, chosen: dict[str, Any]) -> dict[str, int]:
     """The number of tasks in each column."""
     found: dict[str, int] = ask("status", compact=True, **chosen)["byStatus"]
     waiting = ask("list", waits=True, limit=0, **chosen)["total"] if found.get("ready") else 0
     return dict.fromkeys(_COLUMNS, 0) | found | {"waiting": waiting, "ready": found.get("ready", 0) - waiting}
 
 
-def _tasks(ask: Asker, name: str, limit: int, chosen: dict[str, Any]) -> list[dict[str, Any]]:
+def _tasks(ask: Operations, name: str, limit: int, chosen: dict[str, Any]) -> list[dict[str, Any]]:
     order = {"sort": "id", "reverse": True} if name in _FOLDED else {"sort": "priority"}
     if name in ("waiting", "ready"):
         order |= {"status": "ready", "waits": name == "waiting"}
@@ -176,7 +176,7 @@ def _group(tasks: list[dict[str, Any]], group: str | None) -> list[tuple[dict[st
     return [({"id": name, "title": title}, list(some)) for (_, name, title), some in together]
 
 
-def agents(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def agents(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """All agents, or those whose name or team has this text."""
     found = ask("agents", limit=_MOST_AGENTS)
     text = (page.text("q") or "").casefold()
@@ -184,18 +184,18 @@ def agents(ask: Asker, page: PageAddress) -> dict[str, Any]:
     return {"agents": kept, "total": found["total"], "text": page.text("q") or ""}
 
 
-def graph(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def graph(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The whole project, or the tasks around the one that is asked for."""
     task_id = page.text("task")
     return _around(ask, task_id, page) if task_id else _project(ask, page)
 
 
-def around(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def around(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The neighbourhood of a task."""
     return _around(ask, page.path["task_id"], page)
 
 
-def _project(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def _project(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """Every task that is connected with another one; what is finished is only counted, unless it is asked for."""
     finished = page.flag("finished")
     chosen = {"search": page.text("q"), "agent": page.text("agent"), "tag": page.text("tag")}
@@ -243,7 +243,7 @@ def _groups(rows: dict[str, Any], edges: list[tuple[str, str, str]]) -> tuple[li
     return sorted(groups, key=len, reverse=True), [one for one in rows if one not in near]
 
 
-def _around(ask: Asker, task_id: str, page: PageAddress) -> dict[str, Any]:
+def _around(ask: Operations, task_id: str, page: PageAddress) -> dict[str, Any]:
     limit = page.number("n", _MOST_DRAWN, least=1, most=_MOST_DRAWN)
     found = ask("neighbourhood", task_id=task_id, limit=limit)
     waiting = {one["id"] for one in ask("list", waits=True, limit=_MOST_LISTED)["tasks"]}

@@ -14,7 +14,7 @@ from aof.queries.stories import stories
 from aof.support.typed import prepare_type
 from aof.surfaces.board.actions import BY_NAME, description, offered
 from aof.surfaces.board.rendering import words
-from aof.surfaces.board.view import Asker, PageAddress, PageView
+from aof.surfaces.board.view import Operations, PageAddress, PageView
 from aof.tasks.body import parts
 
 _EVENTS, _MOST_EVENTS = 100, 1_000
@@ -29,7 +29,7 @@ _MOST_TASKS: Final = 100  # at their hops
 _REVIEWS: Final = ("approve", "reject")
 
 
-def task(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def task(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """Everything about the task that the address names."""
     task = ask("show", task_id=page.path["task_id"])
     may = offered(task, ask)
@@ -55,7 +55,7 @@ def task(ask: Asker, page: PageAddress) -> dict[str, Any]:
     }
 
 
-def _related(ask: Asker, relationships: list[dict[str, str]]) -> list[dict[str, Any]]:
+def _related(ask: Operations, relationships: list[dict[str, str]]) -> list[dict[str, Any]]:
     """The other ends; those that are tasks with title and status."""
     found: list[dict[str, Any]] = []
     for place, edge in enumerate(edge for edge in relationships if edge["kind"] != "child"):
@@ -83,7 +83,7 @@ def _reports(task: dict[str, Any], events: list[dict[str, Any]]) -> list[dict[st
     return [one for one in found if one["runId"] != task.get("result", {}).get("runId")][::-1]
 
 
-def _output(ask: Asker, task: dict[str, Any], attempt: int) -> dict[str, Any] | None:
+def _output(ask: Operations, task: dict[str, Any], attempt: int) -> dict[str, Any] | None:
     """The end of what a run printed, of both streams."""
     if not task["attempts"]:
         return None
@@ -100,7 +100,7 @@ def _output(ask: Asker, task: dict[str, Any], attempt: int) -> dict[str, Any] | 
     return {"attempt": attempt, "tails": tails}
 
 
-def past(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def past(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The task at an event, beside how it was before."""
     given = page.path["seq"]
     if not (given.isascii() and given.isdigit() and len(given) <= _DIGITS):
@@ -139,7 +139,7 @@ def _changed_lines(before: str, then: str) -> list[tuple[str, str]]:
     return [(line[:1], line[1:]) for line in found if not line.startswith("@@")]
 
 
-def workflow(ask: Asker, page: PageAddress) -> dict[str, Any]:
+def workflow(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """One task's hops; without a task in a workflow, those that somebody works on or waits for."""
     task_id = page.path.get("task_id") or page.text("task")
     if task_id is None:
@@ -164,7 +164,7 @@ def workflow(ask: Asker, page: PageAddress) -> dict[str, Any]:
     }
 
 
-def _hops_for(ask: Asker, task_id: str, action: str) -> set[str]:
+def _hops_for(ask: Operations, task_id: str, action: str) -> set[str]:
     """The hops that the person may approve or reject now."""
     if not ask.may(action):
         return set()
@@ -183,7 +183,7 @@ def _node(hop: dict[str, Any], task_id: str) -> dict[str, Any]:
     }
 
 
-def _tasks_at_hops(ask: Asker) -> list[dict[str, Any]]:
+def _tasks_at_hops(ask: Operations) -> list[dict[str, Any]]:
     """Tasks with a hop that somebody holds, or that waits for a person."""
     held = [one for agent in ask("agents", limit=500)["agents"] for one in agent["holds"] if one.get("hop")]
     waiting = [one for one in ask("inbox", limit=_MOST_TASKS)["items"] if one.get("hop")]
@@ -203,5 +203,5 @@ WORKFLOWS = PageView(
     title="Workflow",
     key="w",
     context=workflow,
-    wanted=Asker.has_workflows,
+    wanted=Operations.has_workflows,
 )

@@ -21,8 +21,8 @@ _MOST_AGENTS: Final = 500
 _MOST_TAGS: Final = 100
 
 
-class Asker:
-    """Calls operations as one caller; results are plain data with the names of the wire."""
+class Operations:
+    """The operations, called in the name of one caller; results are plain data with the names of the wire."""
 
     def __init__(self, fabric: Fabric, caller: Caller) -> None:
         self._fabric = fabric
@@ -104,7 +104,7 @@ class PageAddress:
         return f"{self._location}?{urlencode(kept)}" if kept else self._location
 
 
-Context = Callable[[Asker, PageAddress], dict[str, Any]]
+Context = Callable[[Operations, PageAddress], dict[str, Any]]
 
 
 class PageView(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,10 +121,10 @@ class PageView(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     context: Context
     key: str = ""
-    wanted: Callable[[Asker], bool] = lambda _ask: True
+    wanted: Callable[[Operations], bool] = lambda _ask: True
 
 
-def agent_names(ask: Asker) -> list[str]:
+def agent_names(ask: Operations) -> list[str]:
     """The agents; none for somebody who may not ask for them."""
     return [one["id"] for one in ask("agents", limit=_MOST_AGENTS)["agents"]] if ask.may("agents") else []
 

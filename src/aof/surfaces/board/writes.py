@@ -29,7 +29,7 @@ from aof.surfaces.board.actions import (
     offered,
 )
 from aof.surfaces.board.rendering import HEADERS, problem_of, render
-from aof.surfaces.board.view import Asker
+from aof.surfaces.board.view import Operations
 from aof.surfaces.http.guard import CALLER
 from aof.surfaces.http.responses import status_of
 
@@ -73,7 +73,7 @@ class Writes:
         return await self._dialog_or_write(request, CREATE, None)
 
     async def _dialog_or_write(self, request: Request, action: PageAction, task_id: str | None) -> Response:
-        form, ask = await _read_form(request), _asker(request)
+        form, ask = await _read_form(request), _operations(request)
 
         def respond() -> Response:
             task: TaskData = ask("show", task_id=task_id) if task_id is not None else {}
@@ -137,7 +137,7 @@ class Writes:
 
     async def moves(self, request: Request) -> Response:
         """Where a task may be dragged to, for the revision that this is about."""
-        ask = _asker(request)
+        ask = _operations(request)
 
         def respond() -> Response:
             answer = ask("moves", task_id=request.path_params["task_id"])
@@ -151,7 +151,7 @@ class Writes:
 
     async def menu(self, request: Request) -> Response:
         """The same as a menu, for those who do not drag."""
-        ask = _asker(request)
+        ask = _operations(request)
 
         def respond() -> Response:
             task = ask("show", task_id=request.path_params["task_id"])
@@ -165,7 +165,7 @@ class Writes:
         command = request.path_params["command"]
         if command not in _BULK:
             raise NotFound(f"there is no bulk action {command[:40]!r}", f"use one of: {', '.join(_BULK)}")
-        form, ask = await _read_form(request), _asker(request)
+        form, ask = await _read_form(request), _operations(request)
         chosen = form.getlist("id") if form is not None else request.query_params.getlist("id")
         ids = [str(one) for one in chosen][:_MOST_AT_ONCE]
         reason = str(form.get("reason", "")) if form is not None else ""
@@ -188,8 +188,8 @@ class Writes:
         return await anyio.to_thread.run_sync(respond)
 
 
-def _asker(request: Request) -> Asker:
-    return Asker(request.app.state.follower.fabric, request.scope[CALLER])
+def _operations(request: Request) -> Operations:
+    return Operations(request.app.state.follower.fabric, request.scope[CALLER])
 
 
 async def _read_form(request: Request) -> FormData | None:
@@ -227,7 +227,7 @@ def _is_revision(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS
 
 
-def _not_offered(action: PageAction, task: TaskData, ask: Asker) -> Refused:
+def _not_offered(action: PageAction, task: TaskData, ask: Operations) -> Refused:
     """Why no form is shown: the action would be refused."""
     if not ask.may(action.operation):
         return NotAllowed(f"your token does not allow you to {action.operation}", "sign in with one that does")

@@ -23,7 +23,7 @@ from aof.api.fabric import Fabric
 from aof.errors import AofError, InvalidInput, NotFound
 from aof.kernel.faults import record
 from aof.surfaces.http.guard import Authenticate, ConnectionScreen, Guard
-from aof.surfaces.http.limits import Failures, Grants, Traffic, ValidTokens
+from aof.surfaces.http.limits import FailedAuthentications, TokenLimits, Traffic, ValidTokens
 from aof.surfaces.http.openapi import document
 from aof.surfaces.http.responses import PREFIX, answer, failure, fault
 from aof.surfaces.http.routes import event_stream, operation_routes
@@ -103,7 +103,7 @@ def make_app(
     open_paths = (*_OPEN, *settings.open_paths)
     described = document(settings.version, [endpoint.described() for endpoint in endpoints])
     counted = traffic or Traffic()
-    grants = Grants(
+    token_limits = TokenLimits(
         counted,
         requests_per_second=settings.requests_per_second,
         streams=settings.streams_per_token,
@@ -121,7 +121,7 @@ def make_app(
                 await stack.enter_async_context(endpoint.running(app.state.follower))
             background = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(background.cancel_scope.cancel)
-            background.start_soon(_watch, fabric, settings, counted, grants, endpoints)
+            background.start_soon(_watch, fabric, settings, counted, token_limits, endpoints)
             yield
 
     async def health(_request: Request) -> Response:
@@ -133,7 +133,7 @@ def make_app(
     async def metrics(_request: Request) -> Response:
         return Response(counted.prometheus(), media_type="text/plain; version=0.0.4")
 
-    failures = Failures(settings.failures_per_minute)
+    failures = FailedAuthentications(settings.failures_per_minute)
     routes = [  # looked through in this order, so what is called most stands first
         *(Route(path, endpoint) for path, endpoint in mounted.items()),
         Route("/health", health),
@@ -150,7 +150,7 @@ def make_app(
         open_paths=open_paths,
         max_body=settings.max_body,
         body_seconds=settings.body_seconds,
-        grants=grants,
+        token_limits=token_limits,
         failures=failures,
         traffic=counted,
         board=board,
@@ -191,7 +191,7 @@ async def _no_route(request: Request, error: Exception) -> Response:
 
 
 async def _watch(
-    fabric: Fabric, settings: HttpSettings, traffic: Traffic, grants: Grants, endpoints: tuple[Mounted, ...]
+    fabric: Fabric, settings: HttpSettings, traffic: Traffic, token_limits: TokenLimits, endpoints: tuple[Mounted, ...]
 ) -> None:
     """End what revoked tokens have begun, and report what was turned away, until cancelled. A failure is tried again.
 
@@ -201,10 +201,10 @@ async def _watch(
     while True:
         await anyio.sleep(settings.check_tokens_every)
         try:
-            grants.end_revoked()
+            token_limits.end_revoked()
             unusable = ""
             for endpoint in endpoints:
-                await endpoint.end_sessions(grants.is_gone)
+                await endpoint.end_sessions(token_limits.is_gone)
             for report in traffic.due(anyio.current_time()):
                 settings.tell(report.action, report.text)
                 if report.action != "auth":

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aof.api.call import Caller
 from aof.errors import AofError, InvalidInput, NotAllowed, PayloadTooLarge, TooManyRequests, Unauthenticated
-from aof.surfaces.http.limits import Failures, Grants, Traffic, network_of
+from aof.surfaces.http.limits import FailedAuthentications, TokenLimits, Traffic, network_of
 from aof.surfaces.http.responses import failure
 
 TYPE_CHECKING = False
@@ -49,8 +49,8 @@ class Guard:
         open_paths: tuple[str, ...],
         max_body: int,
         body_seconds: float,
-        grants: Grants,
-        failures: Failures,
+        token_limits: TokenLimits,
+        failures: FailedAuthentications,
         traffic: Traffic,
         board: Board | None = None,
     ) -> None:
@@ -61,7 +61,7 @@ class Guard:
         self._open_paths = open_paths
         self._max_body = max_body
         self._body_seconds = body_seconds
-        self._grants = grants
+        self._token_limits = token_limits
         self._failures = failures
         self._traffic = traffic
 
@@ -86,7 +86,7 @@ class Guard:
                     raise await self._unauthenticated(address)
                 await self._app({**scope, CALLER: None}, receive, send)
                 return
-            self._grants.count(caller, address)
+            self._token_limits.count(caller, address)
         except AofError as error:
             await self._refusal(scope, error)(scope, receive, send)
             return
@@ -111,9 +111,9 @@ class Guard:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, caller: Caller, address: str) -> None:
         """Serve one request: its body must come in time, and it is cancelled when its token is no longer valid."""
-        answer = _TrackedAnswer(send, lambda: self._grants.open_stream(caller, address))
+        answer = _TrackedAnswer(send, lambda: self._token_limits.open_stream(caller, address))
         problem: AofError | None = None
-        with anyio.CancelScope() as cancelled, self._grants.request(caller, cancelled):
+        with anyio.CancelScope() as cancelled, self._token_limits.request(caller, cancelled):
             answer.cancel = cancelled.cancel
             try:
                 await self._app(scope, self._in_time(receive), answer.send)
@@ -241,7 +241,7 @@ class ConnectionScreen:
     def __init__(
         self,
         authenticate: Authenticate,
-        failures: Failures,
+        failures: FailedAuthentications,
         traffic: Traffic,
         open_paths: tuple[str, ...],
         is_page: Callable[[str], bool] = lambda _path: False,

@@ -57,7 +57,7 @@ _AUTHENTICATION: Final = "failed_authentication"
 ValidTokens = Callable[[], frozenset[str]]
 
 
-class Grants:
+class TokenLimits:
     """The requests and streams in progress, by token. `valid` gives the valid tokens; without it none is revoked."""
 
     def __init__(
@@ -133,7 +133,7 @@ def _key(caller: Caller) -> str:
     return caller.token or f"actor {caller.actor}"
 
 
-class Failures:
+class FailedAuthentications:
     """The failed authentications of each address: beyond a rate they are answered late, and then not at all."""
 
     def __init__(self, per_minute: float) -> None:
