@@ -78,23 +78,6 @@ def _in_workspace(name: str, command: tuple[str, ...], environment: dict[str, st
     return {"type": "stdio", **_plain(name, tuple(words), environment)}
 
 
-def _opencode(_name: str, command: tuple[str, ...], environment: dict[str, str]) -> Entry:
-    return {"type": "local", "command": list(command), "environment": environment}
-
-
-def _cline(name: str, command: tuple[str, ...], environment: dict[str, str]) -> Entry:
-    return {"transport": {"type": "stdio", **_plain(name, command, environment)}}
-
-
-def _goose(name: str, command: tuple[str, ...], environment: dict[str, str]) -> Entry:
-    return _extension("stdio", name, cmd=command[0], args=list(command[1:]), envs=environment, env_keys=[])
-
-
-def _goose_remote(name: str, url: str) -> Entry:
-    headers = _bearer(f"${{{TOKEN}}}")
-    return _extension("streamable_http", name, uri=url, headers=headers, envs={}, env_keys=[TOKEN])
-
-
 def _extension(kind: str, name: str, **more: Any) -> Entry:
     return {"enabled": True, "type": kind, "name": name, "description": _DESCRIPTION, **more, "timeout": _SECONDS}
 
@@ -103,7 +86,10 @@ CLAUDE = Form(started=_typed("stdio"), remote=_at("url", f"${{{TOKEN}}}", type="
 CODEX = Form(started=_plain, remote=lambda _name, url: {"url": url, "bearer_token_env_var": TOKEN})
 CURSOR = Form(started=_in_workspace, remote=_at("url", f"${{env:{TOKEN}}}"))
 GEMINI = Form(started=_plain, remote=_at("url", f"${{{TOKEN}}}", type="http"))
-OPENCODE = Form(started=_opencode, remote=_at("url", f"{{env:{TOKEN}}}", type="remote"))
+OPENCODE = Form(
+    started=lambda _name, command, variables: {"type": "local", "command": list(command), "environment": variables},
+    remote=_at("url", f"{{env:{TOKEN}}}", type="remote"),
+)
 COPILOT = Form(
     started=_typed("local", tools=["*"]),
     remote=lambda name, url: {**CLAUDE.remote(name, url), "tools": ["*"]},
@@ -114,12 +100,19 @@ AMP = Form(started=_plain, remote=_at("url", f"${{{TOKEN}}}"))
 WINDSURF = Form(started=_plain, remote=_at("serverUrl", f"${{env:{TOKEN}}}"))
 ZED = Form(started=_plain, remote=_at("url", GAP), gap=True)
 CLINE = Form(
-    started=_cline,
+    started=lambda name, command, variables: {"transport": _typed("stdio")(name, command, variables)},
     remote=lambda name, url: {"transport": _at("url", GAP, type="streamableHttp")(name, url)},
     gap=True,
 )
 KIRO = Form(started=_plain, remote=_at("url", f"${{{TOKEN}}}"))
-GOOSE = Form(started=_goose, remote=_goose_remote)
+GOOSE = Form(
+    started=lambda name, command, variables: _extension(
+        "stdio", name, cmd=command[0], args=list(command[1:]), envs=variables, env_keys=[]
+    ),
+    remote=lambda name, url: _extension(
+        "streamable_http", name, uri=url, headers=_bearer(f"${{{TOKEN}}}"), envs={}, env_keys=[TOKEN]
+    ),
+)
 JETBRAINS = Form(started=_plain, remote=_at("url", GAP), gap=True)
 
 

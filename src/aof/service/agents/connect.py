@@ -280,7 +280,8 @@ class _Plan:
             return
         left, edited = actors - {kind.name}, not is_untouched_entry(entry, settings.form)
         if left:
-            new = _with_environment(entry, _environment(path, left))
+            kept = {name: value for name, value in entry["env"].items() if name not in (ACTOR, BY_CLIENT)}
+            new = {**entry, "env": {**_environment(path, left), **kept}}
             self._drafts.put(path, edits.with_server(settings, text, name, new), edited=edited)
         else:
             self._drafts.put(path, edits.without_server(settings, text, name, entry), edited=edited)
@@ -397,11 +398,6 @@ def _environment(path: str, actors: set[str]) -> dict[str, str]:
     names = [kind.name for kind in readers_of(path) if kind.name in actors]
     others = ",".join(f"{name}={name}" for name in names[1:])
     return {ACTOR: names[0]} | ({BY_CLIENT: others} if others else {})
-
-
-def _with_environment(entry: dict[str, Any], environment: dict[str, str]) -> dict[str, Any]:
-    kept = {key: value for key, value in entry["env"].items() if key not in (ACTOR, BY_CLIENT)}
-    return {**entry, "env": {**environment, **kept}}
 
 
 class Drafts:

@@ -47,7 +47,8 @@ def processes_of_run(root: str, run_id: str) -> Iterator[int]:
             if name.isdigit() and int(name) != os.getpid():
                 with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
                     variables = file.read().split(b"\0")
-                    if mark in variables and _is_in(root, variables):
+                    named = (one.removeprefix(_DATA_DIR) for one in variables if one.startswith(_DATA_DIR))
+                    if mark in variables and os.path.samefile(next(named, b""), root):  # by whatever path
                         yield int(name)
 
 
@@ -64,12 +65,6 @@ def processes_below(pid: int) -> Iterator[int]:
     for one in found:
         found += children.get(one, ())
     yield from found[1:]
-
-
-def _is_in(root: str, variables: list[bytes]) -> bool:
-    """Whether the environment names this data directory, by whatever path."""
-    named = next((one.removeprefix(_DATA_DIR) for one in variables if one.startswith(_DATA_DIR)), b"")
-    return os.path.samefile(named, root)
 
 
 def end_processes(pids: Iterator[int]) -> int:

@@ -85,6 +85,7 @@ class PeerInbox:
     def _create(self, message: Message, text: str, caller: Caller, key: str, *, draft: bool) -> str:
         """A task whose files are still to be written is a draft: nobody begins it before they are there."""
         wishes = _wishes(message)
+        title = clean(next(line for line in text.splitlines() if line.strip()).strip(" #\t"))
         origin = {"messageId": message.message_id}
         if message.context_id:
             origin["contextId"] = message.context_id
@@ -92,7 +93,7 @@ class PeerInbox:
             "create",
             msgspec.structs.replace(caller, conversation=message.context_id or None),
             **wishes | {"tags": [ORIGIN, *wishes.get("tags", ())]},
-            title=_title(text),
+            title=title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…",
             brief=text,
             metadata={ORIGIN: origin} | ({"draft": True} if draft else {}),
             key=key,
@@ -165,11 +166,6 @@ def _text(message: Message, files: tuple[Attachment, ...]) -> str:
     if not text:
         raise InvalidParamsError("the message says nothing; send a part with text")
     return text
-
-
-def _title(text: str) -> str:
-    line = clean(next(line for line in text.splitlines() if line.strip()).strip(" #\t"))
-    return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
 
 
 def _wishes(message: Message) -> dict[str, Any]:

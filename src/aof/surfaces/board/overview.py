@@ -114,7 +114,8 @@ def board(ask: Operations, page: PageAddress) -> dict[str, Any]:
         is_open = not folds or name in opened or name == page.text("column") or (chosen["search"] and total)
         tasks = _tasks(ask, name, limit, chosen) if total and is_open else []
         if name == "in-progress":
-            held = _held(agents)
+            leases = (one for agent in agents for one in agent["holds"])  # of several hops, the least time left counts
+            held = {one["taskId"]: one for one in sorted(leases, key=lambda one: one["leaseEnds"], reverse=True)}
             tasks = [task | {"held": held.get(task["id"])} for task in tasks]
         columns.append(
             {
@@ -155,12 +156,6 @@ def _tasks(ask: Operations, name: str, limit: int, chosen: dict[str, Any]) -> li
         order |= {"status": "ready", "waits": name == "waiting"}
     found: list[dict[str, Any]] = ask("list", **({"status": name} | order), limit=limit, full=True, **chosen)["tasks"]
     return found
-
-
-def _held(agents: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The leases by their tasks' IDs; of several hops the one that has least time left."""
-    held = (one for agent in agents for one in agent["holds"])
-    return {one["taskId"]: one for one in sorted(held, key=lambda one: one["leaseEnds"], reverse=True)}
 
 
 def _group(tasks: list[dict[str, Any]], group: str | None) -> list[tuple[dict[str, str], list[dict[str, Any]]]]:
