@@ -8,14 +8,14 @@ from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.server.routes import create_rest_routes
 from starlette.routing import Route
 
-from aof.surfaces.a2a import endpoint, handler
-from aof.surfaces.a2a.endpoint import CARD_PATHS
+from aof.surfaces.a2a import handler
+from aof.surfaces.a2a.endpoint import CARD_PATHS, A2aOverHttp
 
 NOT_DESCRIBED = {"/a2a/extendedAgentCard"}  # the card is the same for everybody
 
 
 def test_every_route_of_the_newest_revision_is_described() -> None:
-    described = {(path, method) for path, found in endpoint.described().items() for method in found}
+    described = {(path, method) for path, found in A2aOverHttp.described().items() for method in found}
     routes = create_rest_routes(cast("RequestHandler", object()), path_prefix=handler.PREFIX)
     served = {
         (route.path, method.lower())

@@ -395,7 +395,7 @@ def test_nobody_begins_a_task_whose_files_are_not_there_yet(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as crash:
-        crash.setattr(a2a_inbox, "save_attachments", dies)
+        crash.setattr("aof.surfaces.a2a.content.save_files", dies)
         with pytest.raises(KeyboardInterrupt):
             a2a_inbox.PeerInbox(fabric).receive(asked.message, caller)
     (half,) = fabric.tasks()
@@ -425,7 +425,7 @@ def test_the_files_of_an_answer_are_there_before_the_task_goes_on(
         raise OSError("no space left")
 
     with monkeypatch.context() as crash:
-        crash.setattr(a2a_inbox, "save_attachments", full)
+        crash.setattr("aof.surfaces.a2a.content.save_files", full)
         with pytest.raises(OSError, match="no space"):
             receive(more.message, caller)
     assert fabric.get(task_id).status == "blocked"

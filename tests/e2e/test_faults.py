@@ -30,7 +30,7 @@ from aof.scheduler.steps import TaskSteps
 from aof.scheduler.tick import Tick
 from aof.service import up
 from aof.service.bootstrap import open_fabric
-from aof.service.runners.process import ProcessRunner
+from aof.service.runners.process_runner import ProcessRunner
 from aof.service.up import Service
 from tests.support.messages import accepted, rejected, report, request, update
 from tests.support.service import directory, scripted
@@ -184,7 +184,7 @@ def test_a_workers_message_that_raises_ends_neither_its_run_nor_the_service(
 
 
 STEPS = {
-    ProcessRunner: ("reserve", "start", "stop", "orphaned", "end", "_heard", "_noise"),
+    ProcessRunner: ("reserve", "start", "stop", "orphaned", "end", "_read_output", "_read_errors"),
     Hosting: ("_deliver", "_beat", "_fence"),
     RunEnds: ("record",),
 }
@@ -328,7 +328,7 @@ def test_a_tick_by_hand_that_can_do_nothing_fails(tmp_path: Path, monkeypatch: p
 HANDLERS = {
     Service: ("_changed", "_look_at_chart", "_checkpoint"),
     Hosting: ("said", "ended", "look_for_orphans"),
-    ProcessRunner: ("_gone", "poll"),
+    ProcessRunner: ("_ended", "poll"),
 }
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from aof.api.fabric import Fabric
 from aof.store.files.store import FilesystemStore
-from aof.surfaces.a2a.delegation import Remote, kept
+from aof.surfaces.a2a.delegation import Remote
 from aof.tasks.model import Task
 from aof.testing import FakeClock
 from tests.support.deaths import deaths, died, opened
@@ -54,11 +55,11 @@ def peer(fabric: Fabric) -> None:
     """As a run at a peer does it: the claim, what is about to be sent, and what the peer has answered."""
     fabric.claim(OTHER, agent="pia", worker="a2a")
     sent = Remote(native_protocol="a2a", remote_agent_ref="pia", remote_context_id="c-1", message_id="m-1")
-    fabric.edit(OTHER, metadata=kept(sent, None))
+    fabric.edit(OTHER, metadata={"remote": msgspec.to_builtins(sent)})
     known = Remote(
         native_protocol="a2a", remote_agent_ref="pia", remote_context_id="c-1", message_id="m-1", remote_task_id="r-1"
     )
-    fabric.edit(OTHER, metadata=kept(known, None))
+    fabric.edit(OTHER, metadata={"remote": msgspec.to_builtins(known)})
 
 
 def job(fabric: Fabric) -> None:

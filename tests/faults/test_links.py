@@ -18,7 +18,7 @@ from aof.maintenance import tokens
 from aof.service import serve
 from aof.service.clock import SystemClock
 from aof.service.notify import FileNotifier
-from aof.service.runners.process import ProcessRunner
+from aof.service.runners.process_runner import ProcessRunner
 from aof.store.files.disk import Disk
 from aof.store.files.paths import DIRECTORIES, Paths
 from aof.store.files.service_files import TokenFile

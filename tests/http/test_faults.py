@@ -62,7 +62,7 @@ def test_a_fault_outside_of_the_operations_is_an_answer_too(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(routes, "_wanted", breaks)
+        broken.setattr(routes, "_event_query", breaks)
         check(client.get(f"{PREFIX}/events"), caplog)
     with monkeypatch.context() as broken:
         broken.setattr(http_app, "answer", breaks)

@@ -12,11 +12,11 @@ from starlette.datastructures import Headers
 
 from aof.api.call import Caller
 from aof.errors import NotAllowed
-from aof.surfaces.http.guard import Authenticate, Guard, Limits, check_names
-from aof.surfaces.http.limits import Failures, Grants, Traffic
+from aof.surfaces.http.guard import Authenticate, Guard, check_names
+from aof.surfaces.http.limits import FailedAuthentications, TokenLimits, Traffic
 
 _BOUND = 20
-_LIMITS = Limits(hosts=("localhost",), open_paths=("/health",), max_body=1000, body_seconds=0.05)
+_LIMITS: Any = {"hosts": ("localhost",), "open_paths": ("/health",), "max_body": 1000, "body_seconds": 0.05}
 _ADA = Caller("ada", token="t1")
 _STREAM = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]}
 Sent = list[dict[str, Any]]
@@ -26,13 +26,15 @@ def _guard(
     app: Any,
     authenticate: Authenticate = lambda _token: _ADA,
     *,
-    grants: Grants | None = None,
+    token_limits: TokenLimits | None = None,
     traffic: Traffic | None = None,
     rate: float = 1000,
 ) -> Guard:
     counted = traffic or Traffic()
-    granted = grants or Grants(counted, requests_per_second=rate, streams=1)
-    return Guard(app, authenticate, _LIMITS, grants=granted, failures=Failures(60), traffic=counted)
+    granted = token_limits or TokenLimits(counted, requests_per_second=rate, streams=1)
+    return Guard(
+        app, authenticate, **_LIMITS, token_limits=granted, failures=FailedAuthentications(60), traffic=counted
+    )
 
 
 def _scope(method: str, path: str) -> dict[str, Any]:
@@ -82,7 +84,7 @@ def test_a_request_whose_body_is_there_may_take_its_time() -> None:
 
     async def works(scope: Any, receive: Any, send: Any) -> None:
         assert (await receive())["body"] == b"{}"
-        with anyio.move_on_after(_LIMITS.body_seconds * 3):
+        with anyio.move_on_after(_LIMITS["body_seconds"] * 3):
             await anyio.sleep_forever()
         assert (await receive())["body"] == b"{}"
         await send({"type": "http.response.start", "status": 200})
@@ -94,29 +96,31 @@ def test_a_request_whose_body_is_there_may_take_its_time() -> None:
 def test_a_stream_ends_when_its_token_is_revoked_however_it_was_asked_for() -> None:
     for method in ("GET", "POST"):
         valid = {"t1"}
-        grants = Grants(Traffic(), requests_per_second=1000, streams=1, valid=partial(frozenset, valid))
+        token_limits = TokenLimits(Traffic(), requests_per_second=1000, streams=1, valid=partial(frozenset, valid))
 
-        async def streams(scope: Any, receive: Any, send: Any, now: set[str] = valid, held: Grants = grants) -> None:
+        async def streams(
+            scope: Any, receive: Any, send: Any, now: set[str] = valid, held: TokenLimits = token_limits
+        ) -> None:
             await send(_STREAM)
             await send({"type": "http.response.body", "body": b"one", "more_body": True})
             now.clear()
             held.end_revoked()
             await anyio.sleep_forever()
 
-        sent = _through(_guard(streams, grants=grants), _scope(method, "/stream"))
+        sent = _through(_guard(streams, token_limits=token_limits), _scope(method, "/stream"))
         assert [message.get("more_body") for message in sent] == [None, True, False]
 
 
 def test_a_request_that_waits_is_refused_when_its_token_is_revoked() -> None:
     valid = {"t1"}
-    grants = Grants(Traffic(), requests_per_second=1000, streams=1, valid=lambda: frozenset(valid))
+    token_limits = TokenLimits(Traffic(), requests_per_second=1000, streams=1, valid=lambda: frozenset(valid))
 
     async def waits(scope: Any, receive: Any, send: Any) -> None:
         valid.clear()
-        grants.end_revoked()
+        token_limits.end_revoked()
         await anyio.sleep_forever()
 
-    started, body = _through(_guard(waits, grants=grants), _scope("POST", "/claim"))
+    started, body = _through(_guard(waits, token_limits=token_limits), _scope("POST", "/claim"))
     assert (started["status"], msgspec.json.decode(body["body"])["error"]["code"]) == (401, "unauthenticated")
 
 

@@ -12,7 +12,7 @@ import pytest
 from aof.api.call import Caller
 from aof.errors import InvalidInput
 from aof.surfaces.http.guard import ConnectionScreen
-from aof.surfaces.http.limits import Failures, Traffic
+from aof.surfaces.http.limits import FailedAuthentications, Traffic
 from aof.surfaces.http.server import HttpServer, listen
 
 _BOUND = 20
@@ -25,7 +25,7 @@ def _known(token: str | None) -> Caller | None:
 
 
 def _screen(authenticate: Any = _known, traffic: Traffic | None = None, *, shed: bool = True) -> ConnectionScreen:
-    failures = Failures(60)
+    failures = FailedAuthentications(60)
     failures.is_shed = lambda address: shed and address == _HOME  # type: ignore[method-assign]
     return ConnectionScreen(authenticate, failures, traffic or Traffic(), ("/health",))
 
@@ -80,7 +80,7 @@ def test_where_tokens_cannot_be_read_the_guard_tells_why() -> None:
 
 def test_an_address_is_shed_while_so_many_late_answers_wait() -> None:
     async def scene() -> tuple[bool, bool, bool]:
-        failures = Failures(60)
+        failures = FailedAuthentications(60)
         now = anyio.current_time()
         while failures._buckets.take(_HOME, now):  # at one moment, so that nothing is earned meanwhile
             pass

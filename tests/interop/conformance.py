@@ -149,7 +149,7 @@ async def _greet(ctx: Context, _name: str) -> types.CallToolResult:
 
 
 async def _logs_if_asked(ctx: Context, name: str) -> types.CallToolResult:
-    return await long_calls.reported(ctx, name, lambda: _greeted(name))
+    return await long_calls.with_reports(ctx, name, lambda: _greeted(name))
 
 
 async def _greeted(name: str) -> types.CallToolResult:

@@ -22,7 +22,7 @@ from aof.kernel.model import Policy
 from aof.kernel.results import Claimed
 from aof.runs.authentication import secret_of, understood
 from aof.service.bootstrap import init_data_dir, open_fabric
-from aof.service.runners.process import KeptStream, Redaction
+from aof.service.runners.output import KeptStream, Redaction
 from aof.testing import FakeClock, memory_fabric
 from tests.support.messages import report, update
 from tests.support.service import Up, directory, scripted
@@ -191,7 +191,7 @@ def test_a_secret_that_a_worker_prints_is_blotted_out_however_it_is_cut(tmp_path
     assert kept.read() is None
     kept.close()
     assert (tmp_path / "output.log").read_bytes() == text.replace(hidden, b"*" * 64)
-    assert kept.told()["bytes"] == kept.told()["kept"] == len(text)
+    assert kept.report()["bytes"] == kept.report()["kept"] == len(text)
 
 
 def _with_secret(root: Path, fabric: Fabric, secret: str) -> OnTheCommandLine:

@@ -14,14 +14,14 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, TextContent
 from aof.api.catalogue import OPERATIONS
 from aof.errors import InvalidInput
 from aof.surfaces.mcp import server as mcp_server
-from aof.surfaces.mcp.tools import broken
+from aof.surfaces.mcp.tools import fault
 
 REFERENCE = re.compile(r"FAULT-[0-9a-f]{8}")
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_a_fault_in_any_tool_is_an_answer(operation: Any, caplog: pytest.LogCaptureFixture) -> None:
-    result = broken(operation, ZeroDivisionError("our insides"))
+    result = fault(operation, ZeroDivisionError("our insides"))
     assert result.is_error
     (content,) = result.content
     assert isinstance(content, TextContent)
@@ -43,7 +43,7 @@ def test_a_fault_in_any_other_request_is_an_error_of_the_protocol(raised: Except
     async def handler(_ctx: Any, _params: Any) -> Any:
         raise raised
 
-    edged: Any = mcp_server._edged(handler)
+    edged: Any = mcp_server._with_errors(handler)
     with pytest.raises(MCPError) as caught:
         anyio.run(edged, None, None)
     assert caught.value.error.code == code

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from aof.service.bootstrap import open_fabric
-from aof.service.runners import process
+from aof.service.runners import process_runner
 from aof.service.runners import processes as runners_processes
 from tests.support.served import create, first_run, note, once, processes
 from tests.support.service import Up, directory, lives, scripted
@@ -32,7 +32,7 @@ os.wait()
 while not os.path.exists(sys.argv[1]) or not open(sys.argv[1]).read().endswith(chr(10)):
     time.sleep(0.01)
 """
-UNGROUPED = process._PROGRAM.replace(
+UNGROUPED = process_runner._PROGRAM.replace(
     "main()", "from aof.service.runners import processes; processes.own_group = lambda: None; main()"
 )
 
@@ -76,11 +76,11 @@ def test_a_daemon_ends_when_the_service_goes_without_having_heard_the_last_word(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel then answers the supervisor with an error instead of an end of file."""
-    monkeypatch.setattr("aof.service.runners.process._PROGRAM", UNGROUPED)
+    monkeypatch.setattr("aof.service.runners.process_runner._PROGRAM", UNGROUPED)
     mark = tmp_path / "daemon"
     command = [sys.executable, "-S", "-E", "-c", DAEMON + "import signal; signal.pause()", str(mark)]
     null = os.open(os.devnull, os.O_RDWR)
-    workers = process.Spawner()
+    workers = process_runner.Spawner()
     link = workers.spawn({"command": command, "environment": {}, "folder": str(tmp_path)}, null, null, null, null)
     supervisor = link.expect()["supervisorPid"]
     ending = os.pidfd_open(supervisor)
@@ -115,5 +115,7 @@ def _can_group() -> bool:
 def _without_cgroups(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The service is another process: what it imports first lets the spawner find no groups."""
     folder.mkdir()
-    (folder / "sitecustomize.py").write_text(f"import aof.service.runners.process as s\ns._PROGRAM = {UNGROUPED!r}\n")
+    (folder / "sitecustomize.py").write_text(
+        f"import aof.service.runners.process_runner as s\ns._PROGRAM = {UNGROUPED!r}\n"
+    )
     monkeypatch.setenv("PYTHONPATH", str(folder))

@@ -41,14 +41,14 @@ WAITS = ALONE + "import signal; signal.pause()\n"
 KILLED = """
 import os, signal, sys
 from aof.service.runners import attempts
-from aof.service.runners.process import ProcessRunner
-from aof.service.runners.process import Spawner, SupervisorLink
+from aof.service.runners.process_runner import ProcessRunner
+from aof.service.runners.process_runner import Spawner, SupervisorLink
 from aof.api.fabric import Fabric
 from aof.service.bootstrap import open_fabric, serve
 
 OWNERS = {"take_folder": attempts, "claim": Fabric, "spawn": Spawner, "_hand_over": Spawner,
           "write_note": attempts, "send": SupervisorLink, "expect": SupervisorLink,
-          "_noted": ProcessRunner, "_sent_off": ProcessRunner, "_let_go": ProcessRunner}
+          "_let_begin": ProcessRunner, "_close_lock": ProcessRunner}
 root, when, step, count = sys.argv[1:]
 owner, times = OWNERS[step], [int(count)]
 original = getattr(owner, step)
@@ -80,9 +80,9 @@ STEPS = [
     ("before", "send", 2),
     ("after", "send", 2),
     ("after", "expect", 2),
-    ("after", "_sent_off", 1),
-    ("before", "_let_go", 1),
-    ("after", "_let_go", 1),
+    ("after", "_let_begin", 1),
+    ("before", "_close_lock", 1),
+    ("after", "_close_lock", 1),
 ]
 
 

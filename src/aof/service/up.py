@@ -27,7 +27,7 @@ from aof.kernel.model import is_task_id, iso, millis
 from aof.scheduler.host import Hosting
 from aof.scheduler.tick import Tick
 from aof.service.notices import Notices
-from aof.service.runners.process import ProcessRunner
+from aof.service.runners.process_runner import ProcessRunner
 from aof.support.printable import clean, escaped
 
 _LOOK_ANYWAY = 60.0  # seconds: clocks are turned, and a file system may forget to tell

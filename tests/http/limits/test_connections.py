@@ -59,7 +59,7 @@ def test_the_connections_of_a_flood_are_accepted_a_few_per_turn_of_the_loop() ->
     async def scenario() -> Counter[int]:
         with _flooded() as listener:
             turns = Turns(enough=_FLOOD)
-            acceptor = Acceptor(listener, turns.serve, rest=0.0)
+            acceptor = Acceptor(listener, turns.serve, pause=0.0)
             await asyncio.wait_for(turns.go_on(turns.there.is_set), _BOUND)
             acceptor.close()
             return turns.accepted
@@ -73,7 +73,7 @@ def test_between_two_turns_a_flood_waits_in_the_kernel_and_costs_nothing() -> No
     async def scenario() -> int:
         with _flooded() as listener:
             turns = Turns(enough=AT_ONCE)
-            acceptor = Acceptor(listener, turns.serve, rest=_BOUND * 2)
+            acceptor = Acceptor(listener, turns.serve, pause=_BOUND * 2)
             await asyncio.wait_for(turns.there.wait(), _BOUND)
             end = turns.number + 100
             await turns.go_on(lambda: turns.number >= end)
@@ -89,7 +89,7 @@ def test_an_acceptor_that_is_closed_while_it_rests_never_comes_back() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: trouble.append(context))
         with _flooded() as listener:
             turns = Turns(enough=AT_ONCE)
-            acceptor = Acceptor(listener, turns.serve, rest=_SOON)
+            acceptor = Acceptor(listener, turns.serve, pause=_SOON)
             await asyncio.wait_for(turns.there.wait(), _BOUND)
             acceptor.close()
             await asyncio.sleep(_SOON)  # begun after the rest, so it ends after it

@@ -1,7 +1,4 @@
-"""The agents that AOF knows how to connect, as data, and how each writes down our server.
-
-A new one is a row of KINDS.
-"""
+"""The agents that AOF can connect, as data, and how each writes down our server. A new one is a row of KINDS."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-ACTOR = "AOF_ACTOR"
+ACTOR = "AOF_ACTOR"  # the name of the variable
 BY_CLIENT = "AOF_ACTOR_BY_CLIENT"
 TOKEN = "AOF_TOKEN"  # noqa: S105 - the name of the variable
 GAP = "<token>"
@@ -19,6 +16,10 @@ _DESCRIPTION = "Tasks of this project's agents"
 _STARTED = ["mcp", "--tools", "worker"]  # how our commands end; those of earlier versions end with `mcp`
 _WORKSPACE = "${workspaceFolder}"
 _SECONDS = 300  # that goose waits for an answer
+_SHARED = ".agents/skills"
+_CLAUDES = ".claude/skills"
+_EITHER = (_SHARED, _CLAUDES)
+_EACH_CALL = "asks before it calls a tool, until you allow the tool for good"
 Entry = dict[str, Any]
 
 
@@ -30,7 +31,7 @@ class Server(msgspec.Struct, frozen=True):
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
-    """A client's words: `started` takes name, command and environment, `remote` takes name and address.
+    """How a client writes a server: `started` takes name, command and environment, `remote` takes name and address.
 
     `gap` says that its settings read no variables, so that a person has to put in the token.
     """
@@ -77,23 +78,6 @@ def _in_workspace(name: str, command: tuple[str, ...], environment: dict[str, st
     return {"type": "stdio", **_plain(name, tuple(words), environment)}
 
 
-def _opencode(_name: str, command: tuple[str, ...], environment: dict[str, str]) -> Entry:
-    return {"type": "local", "command": list(command), "environment": environment}
-
-
-def _cline(name: str, command: tuple[str, ...], environment: dict[str, str]) -> Entry:
-    return {"transport": {"type": "stdio", **_plain(name, command, environment)}}
-
-
-def _goose(name: str, command: tuple[str, ...], environment: dict[str, str]) -> Entry:
-    return _extension("stdio", name, cmd=command[0], args=list(command[1:]), envs=environment, env_keys=[])
-
-
-def _goose_remote(name: str, url: str) -> Entry:
-    headers = _bearer(f"${{{TOKEN}}}")
-    return _extension("streamable_http", name, uri=url, headers=headers, envs={}, env_keys=[TOKEN])
-
-
 def _extension(kind: str, name: str, **more: Any) -> Entry:
     return {"enabled": True, "type": kind, "name": name, "description": _DESCRIPTION, **more, "timeout": _SECONDS}
 
@@ -102,7 +86,10 @@ CLAUDE = Form(started=_typed("stdio"), remote=_at("url", f"${{{TOKEN}}}", type="
 CODEX = Form(started=_plain, remote=lambda _name, url: {"url": url, "bearer_token_env_var": TOKEN})
 CURSOR = Form(started=_in_workspace, remote=_at("url", f"${{env:{TOKEN}}}"))
 GEMINI = Form(started=_plain, remote=_at("url", f"${{{TOKEN}}}", type="http"))
-OPENCODE = Form(started=_opencode, remote=_at("url", f"{{env:{TOKEN}}}", type="remote"))
+OPENCODE = Form(
+    started=lambda _name, command, variables: {"type": "local", "command": list(command), "environment": variables},
+    remote=_at("url", f"{{env:{TOKEN}}}", type="remote"),
+)
 COPILOT = Form(
     started=_typed("local", tools=["*"]),
     remote=lambda name, url: {**CLAUDE.remote(name, url), "tools": ["*"]},
@@ -113,12 +100,19 @@ AMP = Form(started=_plain, remote=_at("url", f"${{{TOKEN}}}"))
 WINDSURF = Form(started=_plain, remote=_at("serverUrl", f"${{env:{TOKEN}}}"))
 ZED = Form(started=_plain, remote=_at("url", GAP), gap=True)
 CLINE = Form(
-    started=_cline,
+    started=lambda name, command, variables: {"transport": _typed("stdio")(name, command, variables)},
     remote=lambda name, url: {"transport": _at("url", GAP, type="streamableHttp")(name, url)},
     gap=True,
 )
 KIRO = Form(started=_plain, remote=_at("url", f"${{{TOKEN}}}"))
-GOOSE = Form(started=_goose, remote=_goose_remote)
+GOOSE = Form(
+    started=lambda name, command, variables: _extension(
+        "stdio", name, cmd=command[0], args=list(command[1:]), envs=variables, env_keys=[]
+    ),
+    remote=lambda name, url: _extension(
+        "streamable_http", name, uri=url, headers=_bearer(f"${{{TOKEN}}}"), envs={}, env_keys=[TOKEN]
+    ),
+)
 JETBRAINS = Form(started=_plain, remote=_at("url", GAP), gap=True)
 
 
@@ -167,12 +161,6 @@ def is_untouched_entry(entry: object, form: Form) -> bool:
     words = words_of(entry)
     likely = form.entry("aof", Server(tuple(words) or ("aof", "mcp"), None if words else "-"), {})
     return entry.keys() <= likely.keys() and (not words or words[-1] == "mcp" or words[-3:] == _STARTED)
-
-
-_SHARED = ".agents/skills"
-_CLAUDES = ".claude/skills"
-_EITHER = (_SHARED, _CLAUDES)
-_EACH_CALL = "asks before it calls a tool, until you allow the tool for good"
 
 
 class ClientSettings(msgspec.Struct, frozen=True, kw_only=True):

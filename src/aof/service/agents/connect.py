@@ -1,7 +1,4 @@
-"""Connects a project's agents to a data directory, or takes the connection away.
-
-Plans the changes, asks, and writes the files.
-"""
+"""Connects a project's agents to a data directory, or takes the connection away: plan, ask, and write the files."""
 
 from __future__ import annotations
 
@@ -42,6 +39,12 @@ from aof.service.agents.clients import (
 from aof.service.extras import install_hint
 from aof.support.hashing import hexdigest
 
+_SLUG = 20  # characters of a project's name in a server's
+_TOKEN = re.compile(r"Bearer [^\s\"'$<{]+")  # the name of a variable, or a gap, is no secret
+_LARGEST = 4 * 1024 * 1024  # bytes of somebody's settings
+_LONGEST = 2048  # characters of an address
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_EXAMPLE = "for example: aof init --agent claude --http http://127.0.0.1:8420"
 Action = Literal["create", "change", "delete", "keep"]
 
 
@@ -59,11 +62,11 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     edited: bool = False
 
 
-Sure = Callable[[list[str], list[FileChange]], bool]
+Confirm = Callable[[list[str], list[FileChange]], bool]
 
 
-class Wired(NamedTuple):
-    """What was changed, what is left for the person to do, and by what agents were found that nobody named."""
+class WiringResult(NamedTuple):
+    """The changes, the steps that are left for the person, and how agents were found that nobody has named."""
 
     changes: list[FileChange]
     steps: list[str]
@@ -76,14 +79,14 @@ def wire_agents(
     *,
     http: str | None = None,
     dry_run: bool = False,
-    sure: Sure | None = None,
-) -> Wired:
+    sure: Confirm | None = None,
+) -> WiringResult:
     """Connect agents to a data directory: those that are named, else those that are found once somebody is `sure`.
 
     With `http` they connect to that address, else they start `aof mcp`.
     """
-    place = _place(root)
-    server = Server(url=checked_address(http)) if http is not None else Server(command=_command(place))
+    place = _workplace(root)
+    server = Server(url=_checked_address(http)) if http is not None else Server(command=_command(place))
     found = clients_found(place.project) if names is None else {}
     kinds = kinds_of(tuple(found) if names is None else names)
     if names is not None:
@@ -91,24 +94,36 @@ def wire_agents(
     changes = plan_connection(place, tuple(kind.name for kind in kinds), server)
     if names is None and not dry_run:
         if not changes or sure is None or not sure([*found.values()], changes):
-            return Wired([], [], [*found.values()])
+            return WiringResult([], [], [*found.values()])
         _check_installed(kinds, server)
     if not dry_run:
         make_changes(changes)
     changed = {change.path for change in changes}
     steps = [step for kind in kinds for step in _steps(kind, server, changed)]
-    return Wired(changes, [*_first_steps(place, server, changed), *steps], [*found.values()])
+    return WiringResult(changes, [*_first_steps(place, server, changed), *steps], [*found.values()])
 
 
-def unwire_agents(root: str, names: tuple[str, ...] | None, *, dry_run: bool = False) -> Wired:
+def unwire_agents(root: str, names: tuple[str, ...] | None, *, dry_run: bool = False) -> WiringResult:
     """Take away what connects these agents, or everything that ever was written for one."""
-    changes = plan_removal(_place(root), names)
+    changes = plan_removal(_workplace(root), names)
     if not dry_run:
         make_changes(changes)
-    return Wired(changes, [], [])
+    return WiringResult(changes, [], [])
 
 
-def _place(root: str) -> Workplace:
+class Workplace(msgspec.Struct, frozen=True):
+    """What is connected: a project's folder, the home of its person, and the data directory.
+
+    `start` is how AOF is started on this machine.
+    """
+
+    project: str
+    home: str
+    root: str
+    start: tuple[str, ...] = ("aof",)
+
+
+def _workplace(root: str) -> Workplace:
     """The project is the folder with the data directory; in a git worktree that shares one, the worktree."""
     project = os.path.dirname(root) if os.path.basename(root) == ".aof" else os.getcwd()
     worktree = bootstrap.worktree_of(os.getcwd())
@@ -131,7 +146,7 @@ def _is_found(place: Workplace) -> bool:
 
 
 def _first_steps(place: Workplace, server: Server, changed: set[str]) -> list[str]:
-    """What a person has to do on this machine, because files that others get as well cannot say it."""
+    """What a person has to do on this machine; files that others get as well cannot do it."""
     if server.url is not None or not changed:
         return []
     steps = []
@@ -165,31 +180,16 @@ def _steps(kind: Kind, server: Server, changed: set[str]) -> list[str]:
     return steps
 
 
-_SLUG = 20  # characters of a project's name in a server's
-
-
-class Workplace(msgspec.Struct, frozen=True):
-    """What is connected: a project's folder, the home of its person, and the data directory.
-
-    `start` is how AOF is started on this machine.
-    """
-
-    project: str
-    home: str
-    root: str
-    start: tuple[str, ...] = ("aof",)
-
-
 def clients_found(project: str) -> dict[str, str]:
-    """The kinds of agents that a project has, by what shows it: a file of theirs, or a command that is installed."""
-    shown = {}
+    """The kinds of agents that a project has, each with its sign: a file of theirs, or a command that is installed."""
+    found = {}
     for kind in KINDS:
         sign = next((sign for sign in kind.signs if os.path.lexists(f"{project}/{sign}")), None)
         if sign is not None:
-            shown[kind.name] = f"{kind.title}: {sign} is here"
+            found[kind.name] = f"{kind.title}: {sign} is here"
         elif kind.command is not None and shutil.which(kind.command):
-            shown[kind.name] = f"{kind.title}: the command {kind.command} is installed"
-    return shown
+            found[kind.name] = f"{kind.title}: the command {kind.command} is installed"
+    return found
 
 
 def kinds_of(names: tuple[str, ...]) -> tuple[Kind, ...]:
@@ -225,10 +225,10 @@ class _Plan:
     def connect(self, kinds: tuple[Kind, ...], server: Server) -> list[FileChange]:
         for kind in kinds:
             if kind.settings is not None:
-                self._each(self._path(kind.settings), self._add_server, kind, server)
+                self._edit(self._path(kind.settings), self._add_server, kind, server)
             if kind.hooks is not None and server.url is None:
-                self._each(kind.hooks, self._add_hook, kind, server)
-            self._each(kind.notes, self._add_notes, kind)
+                self._edit(kind.hooks, self._add_hook, kind, server)
+            self._edit(kind.notes, self._add_notes, kind)
         if server.url is None:  # the command works on the files that are here
             self._place_skills({kind.name for kind in kinds})
         return self._drafts.changes()
@@ -237,41 +237,41 @@ class _Plan:
         connected = {kind.name for kind in KINDS if kind not in kinds and self._is_connected(kind)}
         for kind in kinds:
             for path in filter(self._drafts.is_within, kind.settings.paths if kind.settings is not None else ()):
-                self._each(path, self._remove_server, kind)
+                self._edit(path, self._remove_server, kind)
             if kind.hooks is not None and self._drafts.is_within(kind.hooks):
-                self._each(kind.hooks, self._remove_hook)
+                self._edit(kind.hooks, self._remove_hook)
             if self._drafts.is_within(kind.notes):
-                self._each(kind.notes, self._remove_notes, kind, connected)
+                self._edit(kind.notes, self._remove_notes, kind, connected)
         self._place_skills(connected, add=False)
         return self._drafts.changes()
 
-    def _each(self, path: str, step: Callable[..., None], *given: Any) -> None:
-        """Take a step on a file; what is refused names the file."""
+    def _edit(self, path: str, step: Callable[..., None], *given: Any) -> None:
+        """Take a step on a file; a refusal names the file."""
         try:
             step(path, *given)
         except InvalidInput as error:
-            told = error.message if path in error.message else f"{path}: {error.message}"
-            raise InvalidInput(told, error.hint) from None
+            message = error.message if path in error.message else f"{path}: {error.message}"
+            raise InvalidInput(message, error.hint) from None
 
     def _path(self, settings: ClientSettings) -> str:
         """The file that the client reads."""
         return next((path for path in settings.paths if self._drafts.text(path) is not None), settings.new)
 
     def _add_server(self, path: str, kind: Kind, server: Server) -> None:
-        settings, text = _first(path), self._drafts.text(path)
+        settings, text = _settings_in(path), self._drafts.text(path)
         name, entry = self._entry(path, settings)
         if entry is not None and not is_untouched_entry(entry, settings.form):
             return
         command = server.command
         if path.startswith("~/") and command:  # nobody else reads it, so it may say where things are on this machine
             command = (*self._place.start, "--data-dir", self._place.root, *command[command.index("mcp") :])
-        actors = {kind.name, *_actors(path, entry), *self._overruled(path)}
+        actors = {kind.name, *_actors(path, entry), *self._moving_to(path)}
         new = settings.form.entry(name, Server(command, server.url), _environment(path, actors))
         new = with_token_of(new, entry) if settings.form.gap else new
         self._drafts.put(path, edits.with_server(settings, text, name, new))
 
     def _remove_server(self, path: str, kind: Kind) -> None:
-        settings, text = _first(path), self._drafts.text(path)
+        settings, text = _settings_in(path), self._drafts.text(path)
         name, entry = self._entry(path, settings)
         if text is None or entry is None or not is_our_entry(entry, settings.form):
             return
@@ -280,7 +280,8 @@ class _Plan:
             return
         left, edited = actors - {kind.name}, not is_untouched_entry(entry, settings.form)
         if left:
-            new = _with_environment(entry, _environment(path, left))
+            kept = {name: value for name, value in entry["env"].items() if name not in (ACTOR, BY_CLIENT)}
+            new = {**entry, "env": {**_environment(path, left), **kept}}
             self._drafts.put(path, edits.with_server(settings, text, name, new), edited=edited)
         else:
             self._drafts.put(path, edits.without_server(settings, text, name, entry), edited=edited)
@@ -305,19 +306,19 @@ class _Plan:
         unique = hexdigest(self._place.root.encode())[:6]
         return (f"aof-{slug}", f"aof-{slug}-{unique}") if slug else (f"aof-{unique}",)
 
-    def _overruled(self, path: str) -> set[str]:
+    def _moving_to(self, path: str) -> set[str]:
         """The kinds that will read this file instead of the one that connects them now."""
         found = set()
         for kind in readers_of(path):
             paths = kind.settings.paths if kind.settings is not None else ()
             for other in paths[paths.index(path) + 1 :]:
-                found |= {kind.name} & _actors(other, self._entry(other, _first(other))[1])
+                found |= {kind.name} & _actors(other, self._entry(other, _settings_in(other))[1])
         return found
 
     def _is_connected(self, kind: Kind) -> bool:
         """Whether a file connects a kind; one that nobody understands connects none."""
         for path in kind.settings.paths if kind.settings is not None else ():
-            settings = _first(path)
+            settings = _settings_in(path)
             try:
                 _, entry = self._entry(path, settings)
             except InvalidInput:
@@ -341,7 +342,9 @@ class _Plan:
 
         A kind that reads several folders gets none of its own where another one's will do. Removing adds none.
         """
-        kinds = [kind for kind in KINDS if kind.name in connected | self._noted()]
+        notes_paths = filter(self._drafts.is_within, {kind.notes for kind in KINDS})
+        noted = {name for path in notes_paths for name in notes.readers_of_notes(self._drafts.text(path)) or ()}
+        kinds = [kind for kind in KINDS if kind.name in connected | noted]  # the notes are for whoever is connected
         needed: set[str] = set()
         for kind in sorted(kinds, key=lambda kind: len(kind.skills)):
             needed |= set() if needed & {*kind.skills} else {kind.skills[0]}
@@ -356,11 +359,6 @@ class _Plan:
                 self._drafts.put(path, None)
             elif folder not in needed and text is not None and not add:
                 self._drafts.keep(path)
-
-    def _noted(self) -> set[str]:
-        """The kinds that the notes are for: whoever is connected."""
-        paths = filter(self._drafts.is_within, {kind.notes for kind in KINDS})
-        return {name for path in paths for name in notes.readers_of_notes(self._drafts.text(path)) or ()}
 
     def _add_notes(self, path: str, kind: Kind) -> None:
         text = self._drafts.text(path)
@@ -380,7 +378,7 @@ class _Plan:
             self._drafts.put(path, notes.without_notes(text), edited=not notes.are_untouched_notes(text))
 
 
-def _first(path: str) -> ClientSettings:
+def _settings_in(path: str) -> ClientSettings:
     """The settings whose words are used in a file that several kinds read."""
     settings = readers_of(path)[0].settings
     assert settings is not None
@@ -402,17 +400,8 @@ def _environment(path: str, actors: set[str]) -> dict[str, str]:
     return {ACTOR: names[0]} | ({BY_CLIENT: others} if others else {})
 
 
-def _with_environment(entry: dict[str, Any], environment: dict[str, str]) -> dict[str, Any]:
-    kept = {key: value for key, value in entry["env"].items() if key not in (ACTOR, BY_CLIENT)}
-    return {**entry, "env": {**environment, **kept}}
-
-
-_TOKEN = re.compile(r"Bearer [^\s\"'$<{]+")  # the name of a variable, or a gap, is no secret
-_LARGEST = 4 * 1024 * 1024  # bytes of somebody's settings
-
-
 class Drafts:
-    """What the files of a project and its person hold, and what they are to hold."""
+    """The files of a project and its person: what they hold, and what they are to hold."""
 
     def __init__(self, project: str, home: str) -> None:
         self._roots = {False: os.path.realpath(project), True: os.path.realpath(home)}
@@ -513,12 +502,7 @@ def _change(path: str, file: str, before: str | None, after: str | None, *, edit
     return FileChange(path=path, file=file, action=action, added=added, after=after, edited=edited)
 
 
-_LONGEST = 2048
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_EXAMPLE = "for example: aof init --agent claude --http http://127.0.0.1:8420"
-
-
-def checked_address(given: str) -> str:
+def _checked_address(given: str) -> str:
     """The address of the MCP endpoint; raises InvalidInput for one that would not do, or would show the token."""
     if len(given) > _LONGEST or not given.isascii() or not given.isprintable() or set(given) & set(" \"'<>\\`{}$"):
         raise InvalidInput("this is not an address", _EXAMPLE)

@@ -1,7 +1,4 @@
-"""Edits in a client's settings that leave every other byte as it is.
-
-JSON, TOML, YAML, and marked blocks in text files.
-"""
+"""Edits in a client's settings that leave every other byte as it is: JSON, TOML, YAML, and marked blocks in texts."""
 
 from __future__ import annotations
 
@@ -9,12 +6,19 @@ import json
 import re
 import tomllib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import ryaml
 
 from aof.errors import InvalidInput
 from aof.service.agents.clients import ClientSettings
+
+_CORRECT = "correct the file, or add the settings by hand"
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+|/', re.DOTALL)
+_COMMENT = ("//", "/*")
+_BEGIN, _END = "# aof: begin (written by 'aof init', taken away by 'aof init --remove')", "# aof: end"  # in TOML
+_TOML_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
+_INDENT = 2  # of YAML
 
 
 def server_in(settings: ClientSettings, text: str, name: str) -> Any:
@@ -54,52 +58,50 @@ def _fresh(settings: ClientSettings, name: str, entry: dict[str, Any]) -> str:
     return json.dumps({**settings.top, settings.servers: {name: entry}}, indent=2, ensure_ascii=False) + "\n"
 
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[{}\[\],:]|[^\s{}\[\],:"/]+|/', re.DOTALL)
+class Member(NamedTuple):
+    """One member of a JSON object: where its name begins, and where its value begins and ends."""
 
-
-class Member:
-    """One member of an object: where its name begins, and where its value begins and ends."""
-
-    def __init__(self, start: int, value: int, end: int) -> None:
-        self.start = start
-        self.value = value
-        self.end = end
+    start: int
+    value: int
+    end: int
 
 
 def with_member(text: str, path: tuple[str, ...], value: Any) -> str:
     """The text with the value under the path; objects that are missing on the way are made."""
-    inside, members, depth = _innermost(text, path)
+    inside, members, depth = _find_path(text, path)
     if depth < len(path):
-        return text[:inside] + _added(text, path, depth, value, alone=not members) + text[inside:]
+        return text[:inside] + _insertion(text, path, depth, value, alone=not members) + text[inside:]
     found = members[path[-1]]
-    same = _plain(text[found.value : found.end]) == value
-    return text if same else text[: found.value] + _shown(value, path, text) + text[found.end :]
+    same = _plain_json(text[found.value : found.end]) == value
+    return text if same else text[: found.value] + _json_text(value, path, text) + text[found.end :]
 
 
 def member(text: str, path: tuple[str, ...]) -> tuple[bool, Any]:
     """Whether there is something under the path, and what; None for what is not plain JSON."""
-    _, members, depth = _innermost(text, path)
+    _, members, depth = _find_path(text, path)
     if depth < len(path):
         return False, None
     found = members[path[-1]]
-    return True, _plain(text[found.value : found.end])
+    return True, _plain_json(text[found.value : found.end])
 
 
 def without_member(text: str, path: tuple[str, ...]) -> str:
     """The text without what is under the path: as it was before that came, unless people have changed the place."""
-    _, members, depth = _innermost(text, path)
+    _, members, depth = _find_path(text, path)
     if depth < len(path):
         return text
     found = members[path[-1]]
-    return _undone(text, path, _plain(text[found.value : found.end])) or _cut(text, found.start, found.end)
+    return _without_insertion(text, path, _plain_json(text[found.value : found.end])) or _without_span(
+        text, found.start, found.end
+    )
 
 
 def with_item(text: str, path: tuple[str, ...], item: Any) -> str:
     """The text with the item first in the list under the path; what is missing on the way is made."""
-    start, there = _items(text, path)
+    start, there = _list_items(text, path)
     if start < 0:
         return with_member(text, path, [item])
-    if any(_plain(text[one.start : one.end]) == item for one in there):
+    if any(_plain_json(text[one.start : one.end]) == item for one in there):
         return text
     return text[:start] + _first_item(text, path, item, alone=not there) + text[start:]
 
@@ -107,29 +109,29 @@ def with_item(text: str, path: tuple[str, ...], item: Any) -> str:
 def without_items(text: str, path: tuple[str, ...], ours: Callable[[Any], bool]) -> str:
     """The text without the items that are ours, and without the list if we have made it."""
     while True:
-        start, there = _items(text, path)
-        found = next((one for one in there if ours(_plain(text[one.start : one.end]))), None)
+        start, there = _list_items(text, path)
+        found = next((one for one in there if ours(_plain_json(text[one.start : one.end]))), None)
         if found is None:
             return text
-        item = _plain(text[found.start : found.end])
+        item = _plain_json(text[found.start : found.end])
         added = _first_item(text, path, item, alone=len(there) == 1)
-        whole = _undone(text, path, [item]) if len(there) == 1 else None
+        whole = _without_insertion(text, path, [item]) if len(there) == 1 else None
         if whole is None and text.startswith(added, start):
             whole = text[:start] + text[start + len(added) :]
-        text = whole or _cut(text, found.start, found.end)
+        text = whole or _without_span(text, found.start, found.end)
 
 
-def _undone(text: str, path: tuple[str, ...], value: Any) -> str | None:
+def _without_insertion(text: str, path: tuple[str, ...], value: Any) -> str | None:
     """The text without what we have put under the path: all of the path, or only its end. None if it was not us."""
     for above in range(len(path)):
-        inside, there, _ = _innermost(text, (*path[:above], ""))
-        ours = _added(text, path, above, value, alone=len(there) == 1)
+        inside, there, _ = _find_path(text, (*path[:above], ""))
+        ours = _insertion(text, path, above, value, alone=len(there) == 1)
         if text.startswith(ours, inside):
             return text[:inside] + text[inside + len(ours) :]
     return None
 
 
-def _cut(text: str, start: int, end: int) -> str:
+def _without_span(text: str, start: int, end: int) -> str:
     """The text without a member or item, and without the comma that it leaves behind."""
     before, after = text[:start].rstrip(), text[end:]
     if after.lstrip().startswith(","):
@@ -138,23 +140,23 @@ def _cut(text: str, start: int, end: int) -> str:
 
 
 def _first_item(text: str, path: tuple[str, ...], item: Any, *, alone: bool) -> str:
-    shown = _shown(item, (*path, ""), text)
+    shown = _json_text(item, (*path, ""), text)
     return shown if alone else f"{_newline(text)}{'  ' * (len(path) + 1)}{shown},"
 
 
-def _items(text: str, path: tuple[str, ...]) -> tuple[int, list[Member]]:
+def _list_items(text: str, path: tuple[str, ...]) -> tuple[int, list[Member]]:
     """Where the inside of a list begins, and its items; -1 where there is none."""
-    _, members, depth = _innermost(text, path)
+    _, members, depth = _find_path(text, path)
     if depth < len(path):
         return -1, []
     begin, end = members[path[-1]].value, members[path[-1]].end
     if text[begin] != "[":
-        raise InvalidInput(f"'{'.'.join(path)}' is not a list", "correct the file, or add the settings by hand")
+        raise InvalidInput(f"'{'.'.join(path)}' is not a list", _CORRECT)
     found: list[Member] = []
     depth, first, last = 0, -1, begin
-    for token in _TOKEN.finditer(text, begin, end):
+    for token in _JSON_TOKEN.finditer(text, begin, end):
         word = token.group()
-        if word.startswith(("//", "/*")):
+        if word.startswith(_COMMENT):
             continue
         if depth == 1 and word in (",", "]"):
             found += [Member(first, first, last)] if first >= 0 else []
@@ -166,37 +168,37 @@ def _items(text: str, path: tuple[str, ...]) -> tuple[int, list[Member]]:
     return begin + 1, found
 
 
-def _added(text: str, path: tuple[str, ...], depth: int, value: Any, *, alone: bool) -> str:
-    """What is put at the beginning of an object. Each case looks different, so that it can be told which one it was."""
-    shown = _shown(value, path, text)
+def _insertion(text: str, path: tuple[str, ...], depth: int, value: Any, *, alone: bool) -> str:
+    """What is put at the beginning of an object. Each case looks different, so that removing can tell which it was."""
+    shown = _json_text(value, path, text)
     for name in reversed(path[depth + 1 :]):
         shown = f"{{ {json.dumps(name)}: {shown} }}"
     written = f"{json.dumps(path[depth])}: {shown}"
     return written if alone else f"{_newline(text)}{'  ' * (depth + 1)}{written},"
 
 
-def _innermost(text: str, path: tuple[str, ...]) -> tuple[int, dict[str, Member], int]:
-    """As deep as the path exists: where that object's inside begins, its members, and how many names were found."""
-    _check(text)
-    inside, members = _members(text, _first(text))
+def _find_path(text: str, path: tuple[str, ...]) -> tuple[int, dict[str, Member], int]:
+    """The deepest object of the path: where its inside begins, its members, and how many names were found."""
+    _check_json(text)
+    inside, members = _json_members(text, _first_token(text))
     for depth, name in enumerate(path):
         if name not in members:
             return inside, members, depth
         if depth == len(path) - 1:
             return inside, members, depth + 1
-        inside, members = _members(text, members[name].value)
+        inside, members = _json_members(text, members[name].value)
     raise AssertionError
 
 
-def _check(text: str) -> None:
+def _check_json(text: str) -> None:
     """Refuse what is not JSON even without its comments and last commas."""
     words, end = [""], 0
-    for token in _TOKEN.finditer(text):
+    for token in _JSON_TOKEN.finditer(text):
         word = token.group()
         if text[end : token.start()].strip():
             break
         end = token.end()
-        if word.startswith(("//", "/*", "\ufeff")):
+        if word.startswith((*_COMMENT, "\ufeff")):
             continue
         if word in ("}", "]") and words[-1] == ",":
             words.pop()
@@ -208,24 +210,24 @@ def _check(text: str) -> None:
     else:
         whole = not text[end:].strip()
     if not whole:
-        raise InvalidInput("the settings are not JSON", "correct the file, or add the settings by hand")
+        raise InvalidInput("the settings are not JSON", _CORRECT)
 
 
-def _first(text: str) -> int:
+def _first_token(text: str) -> int:
     found = next(
-        (token for token in _TOKEN.finditer(text) if not token.group().startswith(("//", "/*", "\ufeff"))), None
+        (token for token in _JSON_TOKEN.finditer(text) if not token.group().startswith((*_COMMENT, "\ufeff"))), None
     )
     return found.start() if found is not None else 0
 
 
-def _members(text: str, start: int) -> tuple[int, dict[str, Member]]:
+def _json_members(text: str, start: int) -> tuple[int, dict[str, Member]]:
     if text[start : start + 1] != "{":
-        raise InvalidInput("the settings are not a JSON object", "correct the file, or add the settings by hand")
+        raise InvalidInput("the settings are not a JSON object", _CORRECT)
     members: dict[str, Member] = {}
     depth, last, name, name_at, value_at = 0, start, "", -1, -1
-    for token in _TOKEN.finditer(text, start):
+    for token in _JSON_TOKEN.finditer(text, start):
         word, place = token.group(), token.start()
-        if word.startswith(("//", "/*")):
+        if word.startswith(_COMMENT):
             continue
         if depth == 1 and word in (",", "}"):
             if value_at >= 0:
@@ -239,10 +241,10 @@ def _members(text: str, start: int) -> tuple[int, dict[str, Member]]:
         last = token.end()
         if depth == 0:
             return start + 1, members
-    raise InvalidInput("the settings are cut off", "correct the file, or add the settings by hand")
+    raise InvalidInput("the settings are cut off", _CORRECT)
 
 
-def _plain(text: str) -> Any:
+def _plain_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
@@ -253,45 +255,41 @@ def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _shown(value: Any, path: tuple[str, ...], text: str) -> str:
+def _json_text(value: Any, path: tuple[str, ...], text: str) -> str:
     newline = _newline(text)
     return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", newline + "  " * len(path))
 
 
-BEGIN, END = "# aof: begin (written by 'aof init', taken away by 'aof init --remove')", "# aof: end"
-_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
-
-
 def toml_server_in(text: str, servers: str, name: str) -> Any:
     """The settings of a server; None for those that there are not."""
-    return _servers(text, servers).get(name)
+    return _toml_servers(text, servers).get(name)
 
 
 def with_toml_server(text: str | None, servers: str, name: str, entry: dict[str, Any]) -> str:
     """The text with a server in a block of its own; one that a person has written outside of it stays."""
-    own = without_block(text, BEGIN, END) if text else text
-    if text and name in _servers(own or "", servers):
+    own = without_block(text, _BEGIN, _END) if text else text
+    if text and name in _toml_servers(own or "", servers):
         return text
-    lines = [f"[{servers}.{name}]", *(f"{key} = {_value(value)}" for key, value in entry.items())]
-    added = with_block(text, BEGIN, "\n".join(lines), END)
-    _servers(added, servers)
+    lines = [f"[{servers}.{name}]", *(f"{key} = {_toml_value(value)}" for key, value in entry.items())]
+    added = with_block(text, _BEGIN, "\n".join(lines), _END)
+    _toml_servers(added, servers)
     return added
 
 
 def without_toml_server(text: str, servers: str, name: str) -> str | None:
     """The text as it was before; None for no file at all."""
-    own = without_block(text, BEGIN, END)
-    if own is None or name not in _servers(own, servers):
+    own = without_block(text, _BEGIN, _END)
+    if own is None or name not in _toml_servers(own, servers):
         return own
-    kept, wanted = own, _toml_edit_parsed(own)
+    kept, wanted = own, _parse_toml(own)
     del wanted[servers][name]
     header = re.compile(
         rf"^[ \t]*\[{re.escape(servers)}\.{re.escape(name)}(?:\.[^\]]+)?\][ \t]*(?:#.*)?\r?$", re.MULTILINE
     )
     while found := header.search(kept):
-        after = _TABLE.search(kept, found.end())
+        after = _TOML_TABLE.search(kept, found.end())
         kept = kept[: found.start()] + (kept[after.start() :] if after else "")
-    left = _toml_edit_parsed(kept)
+    left = _parse_toml(kept)
     left.setdefault(servers, {})
     if left != wanted:
         hint = f"remove [{servers}.{name}] by hand"
@@ -299,70 +297,67 @@ def without_toml_server(text: str, servers: str, name: str) -> str | None:
     return kept
 
 
-def _servers(text: str, servers: str) -> dict[str, Any]:
-    found = _toml_edit_parsed(text).get(servers, {})
+def _toml_servers(text: str, servers: str) -> dict[str, Any]:
+    found = _parse_toml(text).get(servers, {})
     return found if isinstance(found, dict) else {}
 
 
-def _toml_edit_parsed(text: str) -> dict[str, Any]:
+def _parse_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
-        hint = "correct the file, or add the settings by hand"
-        raise InvalidInput(f"the settings are not TOML, or would be none any more: {error}", hint) from None
+        raise InvalidInput(f"the settings are not TOML, or would be none any more: {error}", _CORRECT) from None
 
 
-def _value(value: Any) -> str:
+def _toml_value(value: Any) -> str:
     """A value as TOML; its strings and lists are written as in JSON."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {json.dumps(text)}" for key, text in value.items()) + " }"
     return json.dumps(value)
 
 
-_INDENT = 2
-
-
 def yaml_server_in(text: str, servers: str, name: str) -> Any:
     """The settings of a server; None for those that there are not."""
-    found = _yaml_edit_parsed(text).get(servers)
+    found = _parse_yaml(text).get(servers)
     return found.get(name) if isinstance(found, dict) else None
 
 
 def with_yaml_server(text: str | None, servers: str, name: str, entry: dict[str, Any]) -> str:
     """The text with a server; one of that name is replaced."""
     if not text:
-        return f"{servers}:\n{_line(name, entry, _INDENT)}"
-    wanted = _yaml_edit_parsed(text)
+        return f"{servers}:\n{_yaml_line(name, entry, _INDENT)}"
+    wanted = _parse_yaml(text)
     there = wanted.get(servers) or {}
     if yaml_server_in(text, servers, name) == entry:
         return text
     bare = without_yaml_server(text, servers, name)
     lines = bare.splitlines(keepends=True)
-    at = _header(lines, servers)
+    at = _servers_line(lines, servers)
     if at is None:
         ended = bare if bare.endswith("\n") or not bare else f"{bare}\n"
-        added = f"{ended}{servers}:\n{_line(name, entry, _INDENT)}"
+        added = f"{ended}{servers}:\n{_yaml_line(name, entry, _INDENT)}"
     else:
         lines[at] = re.sub(r":\s*(\{\}|null|~)?\s*$", ":\n", lines[at], count=1)
-        indent = next((_depth(line) for line in lines[at + 1 :] if _says(line)), _INDENT) or _INDENT
-        lines.insert(at + 1, _line(name, entry, indent))
+        filled = (line for line in lines[at + 1 :] if line.strip() and not line.lstrip().startswith("#"))
+        indent = next((_depth(line) for line in filled), _INDENT) or _INDENT
+        lines.insert(at + 1, _yaml_line(name, entry, indent))
         added = "".join(lines)
     wanted[servers] = {**there, name: entry} if isinstance(there, dict) else None
-    return _checked(added, wanted)
+    return _verified(added, wanted)
 
 
 def without_yaml_server(text: str, servers: str, name: str) -> str:
     """The text without a server; without the list of servers, too, where that was the last of both."""
-    wanted = _yaml_edit_parsed(text)
+    wanted = _parse_yaml(text)
     there = wanted.get(servers)
     if not isinstance(there, dict) or name not in there:
         return text
     lines = text.splitlines(keepends=True)
-    at = _header(lines, servers)
+    at = _servers_line(lines, servers)
     own = re.compile(rf"^ +['\"]?{re.escape(name)}['\"]?\s*:")
     begin = next((n for n, line in enumerate(lines) if at is not None and n > at and own.match(line)), None)
     if at is None or begin is None:
-        raise _by_hand(servers)
+        raise _not_in_lines(servers)
     end = begin + 1
     while end < len(lines) and (not lines[end].strip() or _depth(lines[end]) > _depth(lines[begin])):
         end += 1
@@ -373,51 +368,46 @@ def without_yaml_server(text: str, servers: str, name: str) -> str:
         del lines[at:], wanted[servers]
     elif not there:
         lines[at] = lines[at].rstrip() + " {}\n"
-    return _checked("".join(lines), wanted)
+    return _verified("".join(lines), wanted)
 
 
-def _header(lines: list[str], servers: str) -> int | None:
+def _servers_line(lines: list[str], servers: str) -> int | None:
     """Which line begins the servers; None where there are none yet."""
     for number, line in enumerate(lines):
         if re.match(rf"{re.escape(servers)}\s*:", line):
             if not re.fullmatch(rf"{re.escape(servers)}\s*:\s*(\{{\}}|null|~)?\s*(#.*)?", line.rstrip("\r\n")):
-                raise _by_hand(servers)
+                raise _not_in_lines(servers)
             return number
     return None
 
 
-def _checked(text: str, wanted: dict[str, Any]) -> str:
-    if _yaml_edit_parsed(text) != wanted:
-        raise _by_hand("the servers")
+def _verified(text: str, wanted: dict[str, Any]) -> str:
+    if _parse_yaml(text) != wanted:
+        raise _not_in_lines("the servers")
     return text
 
 
-def _by_hand(servers: str) -> InvalidInput:
+def _not_in_lines(servers: str) -> InvalidInput:
     return InvalidInput(f"'{servers}' is not written in lines of its own", "change the settings by hand")
 
 
-def _line(name: str, entry: dict[str, Any], indent: int) -> str:
+def _yaml_line(name: str, entry: dict[str, Any], indent: int) -> str:
     return f"{' ' * indent}{name}: {json.dumps(entry, ensure_ascii=False)}\n"
-
-
-def _says(line: str) -> bool:
-    return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 def _depth(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
-def _yaml_edit_parsed(text: str) -> dict[str, Any]:
+def _parse_yaml(text: str) -> dict[str, Any]:
     try:
         found = ryaml.loads(text.removeprefix("\ufeff"))
     except ValueError as error:
-        hint = "correct the file, or add the settings by hand"
-        raise InvalidInput(f"the settings are not YAML: {error}", hint) from None
+        raise InvalidInput(f"the settings are not YAML: {error}", _CORRECT) from None
     if found is None:
         return {}
     if not isinstance(found, dict):
-        raise InvalidInput("the settings are not a mapping", "correct the file, or add the settings by hand")
+        raise InvalidInput("the settings are not a mapping", _CORRECT)
     return found
 
 
@@ -427,7 +417,7 @@ def with_block(text: str | None, begin: str, content: str, end: str) -> str:
     block = newline.join([begin, *content.splitlines(), end])
     if text is None:
         return block + newline
-    found = _find(text, begin, end)
+    found = _find_block(text, begin, end)
     if found is not None:
         return text[: found.start()] + block + text[found.end() :]
     # A text without a last line end keeps having none: that is how it is recognised when the block goes.
@@ -438,7 +428,7 @@ def with_block(text: str | None, begin: str, content: str, end: str) -> str:
 
 def without_block(text: str, begin: str, end: str) -> str | None:
     """The text as it was before the block; None for no file at all."""
-    found = _find(text, begin, end)
+    found = _find_block(text, begin, end)
     if found is None:
         return text
     before, after = text[: found.start()], text[found.end() :]
@@ -450,11 +440,11 @@ def without_block(text: str, begin: str, end: str) -> str | None:
 
 def block_in(text: str, begin: str, end: str) -> str | None:
     """The block itself, with its marks."""
-    found = _find(text, begin, end)
+    found = _find_block(text, begin, end)
     return found.group() if found else None
 
 
-def _find(text: str, begin: str, end: str) -> re.Match[str] | None:
+def _find_block(text: str, begin: str, end: str) -> re.Match[str] | None:
     """From a mark to the end of its block, with no other beginning between them."""
     mark = rf"^{re.escape(begin)}(?=\r?$)"
     return re.search(rf"{mark}(?:(?!{mark}).)*?^{re.escape(end)}(?=\r?$)", text, re.DOTALL | re.MULTILINE)

@@ -1,7 +1,4 @@
-"""What an agent is told of AOF.
-
-The notes in the file that it reads, the skill, and the hook that runs when its session begins.
-"""
+"""What an agent reads about AOF: notes in a file of its project, a skill, and the output of a hook of its sessions."""
 
 from __future__ import annotations
 
@@ -16,6 +13,11 @@ from aof.support.hashing import hexdigest
 
 BEGIN = "<!-- aof: begin (written by 'aof init', taken away by 'aof init --remove') -->"
 END = "<!-- aof: end -->"
+_MARK = re.compile(r"\n<!-- aof: ([0-9a-f]{12}), written by 'aof init', taken away by 'aof init --remove' -->\s*\Z")
+_PATH = ("hooks", "SessionStart")
+_PRIME = re.compile(r"\baof\b.*\bprime\b")
+_EARLIER = re.compile(r"\S*(aof|python\S* -m aof)( --data-dir \S+)? prime --agent [a-z]+")
+_SECONDS = 15  # that the client waits; AOF gives up sooner
 _FOR = re.compile(r"^<!-- for ([a-z, ]+) -->\r?$", re.MULTILINE)
 _TEXT = """\
 ## Tasks
@@ -27,7 +29,7 @@ Do not edit files below `.aof`.
 
 
 def readers_of_notes(text: str | None) -> tuple[str, ...] | None:
-    """The kinds that the notes are for; None where there are no notes, and none for those that do not say."""
+    """The kinds that the notes are for, none where the notes do not say; None where there are no notes."""
     block = block_in(text, BEGIN, END) if text else None
     if block is None:
         return None
@@ -51,11 +53,8 @@ def are_untouched_notes(text: str) -> bool:
     return block is not None and "".join(_TEXT.split()) in "".join(block.split())
 
 
-_MARK = re.compile(r"\n<!-- aof: ([0-9a-f]{12}), written by 'aof init', taken away by 'aof init --remove' -->\s*\Z")
-
-
 def skill() -> str:
-    """The whole file."""
+    """The file of the skill, with a mark that tells whether somebody has edited it."""
     text = Path(__file__).with_name("SKILL.md").read_text(encoding="utf-8")
     return f"{text}\n<!-- aof: {_digest(text)}, written by 'aof init', taken away by 'aof init --remove' -->\n"
 
@@ -71,12 +70,6 @@ def _digest(text: str) -> str:
     return hexdigest(text.encode())[:12]
 
 
-_PATH = ("hooks", "SessionStart")
-_PRIME = re.compile(r"\baof\b.*\bprime\b")
-_EARLIER = re.compile(r"\S*(aof|python\S* -m aof)( --data-dir \S+)? prime --agent [a-z]+")
-_SECONDS = 15  # that the client waits; AOF gives up sooner
-
-
 def hook_command(words: tuple[str, ...]) -> str:
     """The command of a shell that runs these words and succeeds, also where the first of them is not installed."""
     return f"if command -v {words[0]} >/dev/null 2>&1; then {shlex.join(words)} 2>/dev/null; fi; exit 0"
@@ -85,7 +78,7 @@ def hook_command(words: tuple[str, ...]) -> str:
 def with_hook(text: str | None, command: str) -> str:
     """The settings with the command; one that is there already stays, also where a person has changed it."""
     hook = {"hooks": [{"type": "command", "command": command, "timeout": _SECONDS}]}
-    if text and without_items(text, _PATH, _is_earlier) != text:
+    if text and without_items(text, _PATH, lambda item: _EARLIER.fullmatch(_command(item)) is not None) != text:
         text = without_hook(text)  # what an earlier version wrote may fail a session
     if not text:
         fresh = _fresh(hook)
@@ -106,20 +99,14 @@ def without_hook(text: str) -> str | None:
 
 def _is_ours(item: Any) -> bool:
     """Whether an item runs `aof prime` and nothing else."""
-    command = _command(item)
-    return command is not None and _PRIME.search(command) is not None
+    return _PRIME.search(_command(item)) is not None
 
 
-def _is_earlier(item: Any) -> bool:
-    command = _command(item)
-    return command is not None and _EARLIER.fullmatch(command) is not None
-
-
-def _command(item: Any) -> str | None:
-    """The only command of an item."""
+def _command(item: Any) -> str:
+    """The only command of an item; empty where there is none, or more than one."""
     hooks = item.get("hooks") if isinstance(item, dict) else None
     commands = [one.get("command") for one in hooks if isinstance(one, dict)] if isinstance(hooks, list) else []
-    return commands[0] if len(commands) == 1 and isinstance(commands[0], str) else None
+    return commands[0] if len(commands) == 1 and isinstance(commands[0], str) else ""
 
 
 def _fresh(hook: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
-"""What an attempt of a run leaves on this machine.
+"""What an attempt of a run leaves on this machine: its locked folder, a note about its worker, and its processes.
 
-Its folder, the note of its worker, and processes that must end before somebody else gets the task.
+The processes of an attempt must have ended before somebody else gets the task.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class ProcessOrphans:
     def end(self, place: str, attempt: int, run_id: str) -> str | None:
         """End every process of the run; None when none is left, else why that is not so."""
         if not os.path.isdir(attempt_folder(self._root, place)):
-            return self._swept(None, run_id)
+            return self._kill_all(None, run_id)
         try:
             self._files.begin()
             lock = take_folder(self._files, place)
             note = read_note(self._root, place, attempt)
             if lock is None:
-                if why := self._supervised(note, run_id):
+                if why := self._stop_supervisor(note, run_id):
                     return why
                 lock = take_folder(self._files, place)
                 if lock is None:
@@ -48,31 +48,26 @@ class ProcessOrphans:
         except OSError as error:
             return f"whether its worker still runs cannot be told: {error}"
         try:
-            return self._swept(note, run_id)
+            return self._kill_all(note, run_id)
         finally:
             free_folder(lock)
 
-    def _supervised(self, note: Note | None, run_id: str) -> str | None:
+    def _stop_supervisor(self, note: Note | None, run_id: str) -> str | None:
         """Have the supervisor end the tree; why that cannot be done, if so."""
         if note is None or note.run_id != run_id or note.supervisor_pid is None:
             return "another service is starting a worker for it, or another run of it is still ending"
         if not note.is_known(self._clock):
             return f"its worker still runs in another container (process {note.pid} there); end it there"
-        fd = _opened(note.supervisor_pid, note.supervisor_born)
-        if fd is None:
-            return None
-        try:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(fd, signal.SIGTERM)
-                signal.pidfd_send_signal(fd, signal.SIGCONT)  # one that somebody has stopped would not hear it
-            return None if select.select([fd], [], [], _BOUND)[0] else f"its worker (process {note.pid}) does not end"
-        except PermissionError:
-            return f"its worker (process {note.pid}) belongs to another user"
-        finally:
-            os.close(fd)
+        # One that somebody has stopped does not get the signal before it goes on.
+        return _signal_and_wait(
+            note.supervisor_pid,
+            note.supervisor_born,
+            (signal.SIGTERM, signal.SIGCONT),
+            f"its worker (process {note.pid})",
+        )
 
-    def _swept(self, note: Note | None, run_id: str) -> str | None:
-        """Nobody supervises it any more: kill what is in its group or carries the run in its environment."""
+    def _kill_all(self, note: Note | None, run_id: str) -> str | None:
+        """Kill what is in the group of a run that nobody supervises, or has the run in its environment."""
         if note is not None and note.run_id == run_id and note.cgroup is not None and note.is_known(self._clock):
             if not processes.kill_group(note.cgroup):
                 return f"the processes in {note.cgroup} do not end"
@@ -81,39 +76,32 @@ class ProcessOrphans:
             (pid, born) for pid in processes.processes_of_run(self._root, run_id) if (born := processes.born_at(pid))
         ]:
             for pid, born in left:
-                if why := _killed(pid, born):
+                if why := _signal_and_wait(pid, born, (signal.SIGKILL,), f"process {pid} of its worker"):
                     return why
         return None
 
 
-def _killed(pid: int, born: str) -> str | None:
-    fd = _opened(pid, born)
-    if fd is None:
-        return None
-    try:
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(fd, signal.SIGKILL)
-        return None if select.select([fd], [], [], _BOUND)[0] else f"process {pid} of its worker does not end"
-    except PermissionError:
-        return f"process {pid} of its worker belongs to another user"
-    finally:
-        os.close(fd)
-
-
-def _opened(pid: int, born: str | None) -> int | None:
-    """A descriptor of exactly this process; None when it has gone, whoever has its number now."""
+def _signal_and_wait(pid: int, born: str | None, signals: tuple[int, ...], name: str) -> str | None:
+    """End exactly this process; why that is not so, if so. Another one may have its number by now."""
     try:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:
         return None
-    if processes.born_at(pid) == born:
-        return fd
-    os.close(fd)
-    return None
+    try:
+        if processes.born_at(pid) != born:
+            return None
+        with suppress(ProcessLookupError):
+            for number in signals:
+                signal.pidfd_send_signal(fd, number)
+        return None if select.select([fd], [], [], _BOUND)[0] else f"{name} does not end"
+    except PermissionError:
+        return f"{name} belongs to another user"
+    finally:
+        os.close(fd)
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What whoever comes after a dead host needs to know."""
+    """What the next host needs to know of a worker whose host has died."""
 
     run_id: str
     pid: int
@@ -149,7 +137,7 @@ def read_note(root: str, place: str, attempt: int) -> Note | None:
 
 
 def write_note(files: ConfinedFolder, clock: Clock, work: Work, worker: dict[str, Any]) -> None:
-    """Put the note on the disk, all of it or nothing, and wait until it is there; raises OSError."""
+    """Write the note whole or not at all, and wait until it is on the disk; raises OSError."""
     boot = clock.boot()
     note = Note(
         run_id=work.run_id,
@@ -172,11 +160,7 @@ def write_note(files: ConfinedFolder, clock: Clock, work: Work, worker: dict[str
         file.flush()
         os.fsync(file.fileno())
     os.replace(part, name, src_dir_fd=folder.fd, dst_dir_fd=folder.fd)
-    _sync(folder.fd)
-
-
-def _sync(folder: int) -> None:
-    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder.fd)
     try:
         os.fsync(fd)
     finally:
@@ -184,7 +168,7 @@ def _sync(folder: int) -> None:
 
 
 def attempt_folder(root: str, place: str) -> str:
-    """The folder that is locked."""
+    """The folder that is locked while a worker is there."""
     return f"{root}/runs/{place}/attempts"
 
 
@@ -205,6 +189,6 @@ def take_folder(files: ConfinedFolder, place: str) -> int | None:
 
 
 def free_folder(fd: int) -> None:
-    """Let the lock go."""
+    """Release the lock."""
     fcntl.flock(fd, fcntl.LOCK_UN)
     os.close(fd)

@@ -1,6 +1,6 @@
-"""Other processes of this machine and the control groups that hold them.
+"""Processes of this machine and their control groups: which one it is, whether it lives, which belong to a run.
 
-Which one it is, whether it lives, which belong to a run. Standard library only.
+Standard library only: supervisors load it without site-packages.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 _STARTED = 19  # the field of /proc/<pid>/stat that tells when the process began, counted after its name
-_PLACE = b"AOF_DATA_DIR="
+_DATA_DIR = b"AOF_DATA_DIR="
+_PREFIX = "aof-"  # of the groups that we make
+_BOUND = 5.0  # seconds that killed processes may take to leave the group
+_PAUSE = 0.005
 
 
 def born_at(pid: int) -> str | None:
@@ -44,7 +47,8 @@ def processes_of_run(root: str, run_id: str) -> Iterator[int]:
             if name.isdigit() and int(name) != os.getpid():
                 with suppress(OSError), open(f"/proc/{name}/environ", "rb") as file:
                     variables = file.read().split(b"\0")
-                    if mark in variables and _is_in(root, variables):
+                    named = (one.removeprefix(_DATA_DIR) for one in variables if one.startswith(_DATA_DIR))
+                    if mark in variables and os.path.samefile(next(named, b""), root):  # by whatever path
                         yield int(name)
 
 
@@ -63,12 +67,6 @@ def processes_below(pid: int) -> Iterator[int]:
     yield from found[1:]
 
 
-def _is_in(root: str, variables: list[bytes]) -> bool:
-    """Whether the environment names this data directory, by whatever path."""
-    named = next((one.removeprefix(_PLACE) for one in variables if one.startswith(_PLACE)), b"")
-    return os.path.samefile(named, root)
-
-
 def end_processes(pids: Iterator[int]) -> int:
     """Kill them; tells how many there were."""
     count = 0
@@ -77,11 +75,6 @@ def end_processes(pids: Iterator[int]) -> int:
             os.kill(pid, signal.SIGKILL)
             count += 1
     return count
-
-
-_PREFIX = "aof-"
-_BOUND = 5.0  # seconds that killed processes may take to leave the group
-_PAUSE = 0.005
 
 
 def own_group() -> str | None:
@@ -132,7 +125,10 @@ def kill_group(group: str) -> bool:
         with open(f"{group}/cgroup.kill", "wb", buffering=0) as file:
             file.write(b"1")
         ends = time.monotonic() + _BOUND
-        while _populated(group):
+        while True:
+            with open(f"{group}/cgroup.events", encoding="ascii") as file:
+                if "populated 1" not in file.read():
+                    return True
             if time.monotonic() >= ends:
                 return False
             time.sleep(_PAUSE)
@@ -140,7 +136,6 @@ def kill_group(group: str) -> bool:
         return True
     except OSError:
         return False
-    return True
 
 
 def remove_group(group: str) -> None:
@@ -158,8 +153,3 @@ def _is_ours(group: str) -> bool:
         below = folder == point or folder.startswith(f"{point}/")
         return below and name.startswith(_PREFIX) and os.path.realpath(group) == group
     return False
-
-
-def _populated(group: str) -> bool:
-    with open(f"{group}/cgroup.events", encoding="ascii") as file:
-        return "populated 1" in file.read()

@@ -8,7 +8,7 @@ The worker waits, before its command is executed, for a go-ahead that the servic
 the disk. When the service dies, its end of the link closes: a worker that still waits ends without having acted, and
 one that runs is killed with everything below it.
 
-Standard library only; loaded without site-packages. Must not know tasks, messages or what an exit means.
+Standard library only: it is loaded without site-packages.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def _supervise(link_fd: int, lock: int, *stdio: int) -> NoReturn:
 
 
 class Supervisor:
-    """Looks after one worker and everything below it."""
+    """Supervises one worker and everything below it."""
 
     def __init__(self, link: socket.socket, lock: int) -> None:
         self._link = link
         self._lock = lock
-        self._heard = b""
+        self._received = b""
         self._told_to_end = False
 
     def run(self, stdio: tuple[int, ...]) -> None:
@@ -81,9 +81,10 @@ class Supervisor:
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, self._end)
-        request = self._request()
-        if request is None:
+        line = self._line()
+        if line is None:
             return
+        request: dict[str, Any] = json.loads(line)
         group = processes.make_group(f"{os.getpid()}-{processes.born_at(os.getpid())}")
         waiting, go = os.pipe2(os.O_CLOEXEC)
         broken, breaks = os.pipe2(os.O_CLOEXEC)
@@ -93,7 +94,7 @@ class Supervisor:
             _become(request, stdio, waiting, breaks, group)
         for fd in (*stdio, waiting, breaks):
             os.close(fd)
-        self._say(
+        self._send(
             {
                 "pid": worker,
                 "born": processes.born_at(worker),
@@ -107,47 +108,45 @@ class Supervisor:
                 os.write(go, _GO)
             with os.fdopen(broken, "rb") as reader:
                 trouble = reader.read()
-            self._say({"failed": trouble.decode("utf-8", "replace")} if trouble else {"started": True})
+            self._send({"failed": trouble.decode("utf-8", "replace")} if trouble else {"started": True})
             while self._wait(wake, worker) != "end":
                 pass
         status = _end_tree(worker, group)
         fcntl.flock(self._lock, fcntl.LOCK_UN)  # before it is told, so that a replacement need not wait
         if group is not None:
             processes.remove_group(group)
-        self._say({"ended": status})
+        self._send({"ended": status})
 
     def _end(self, *_: object) -> None:
         self._told_to_end = True
 
-    def _request(self) -> dict[str, Any] | None:
-        line = self._line()
-        return json.loads(line) if line is not None else None
-
     def _line(self) -> bytes | None:
         """The next line from the service; None when that has gone."""
-        while b"\n" not in self._heard:
+        while b"\n" not in self._received:
             try:
                 data = self._link.recv(65_536)
-            except ConnectionError:  # it had not heard our last word when it went
+            except ConnectionError:  # it had not read our last message when it went
                 return None
             if not data:
                 return None
-            self._heard += data
-        line, _, self._heard = self._heard.partition(b"\n")
+            self._received += data
+        line, _, self._received = self._received.partition(b"\n")
         return line
 
-    def _say(self, what: dict[str, Any]) -> None:
-        with suppress(OSError):  # a service that has gone is noticed when it is listened to
-            self._link.sendall(json.dumps(what).encode() + b"\n")
+    def _send(self, message: dict[str, Any]) -> None:
+        with suppress(OSError):  # that the service has gone is noticed when its link is read
+            self._link.sendall(json.dumps(message).encode() + b"\n")
 
     def _wait(self, wake: int, worker: int) -> str:
         """Until the service says `go`, or it is time to `end`: the worker has ended, or the service has, or says so."""
         while not self._told_to_end and not _has_ended(worker):
-            heard = b"\n" in self._heard
-            ready, _, _ = select.select([self._link.fileno(), wake], [], [], 0 if heard else None)
+            has_line = b"\n" in self._received
+            ready, _, _ = select.select([self._link.fileno(), wake], [], [], 0 if has_line else None)
             if wake in ready:
-                _drain(wake)
-            if heard or self._link.fileno() in ready:
+                with suppress(BlockingIOError):
+                    while os.read(wake, 512):
+                        pass
+            if has_line or self._link.fileno() in ready:
                 line = self._line()
                 if line == b"go":
                     return "go"
@@ -216,12 +215,6 @@ def _signal_group(worker: int, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             send(worker, number)
             return
-
-
-def _drain(fd: int) -> None:
-    with suppress(BlockingIOError):
-        while os.read(fd, 512):
-            pass
 
 
 def _prctl(option: int, value: int | bytes) -> None:

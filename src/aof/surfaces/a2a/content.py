@@ -1,7 +1,4 @@
-"""What both directions share.
-
-Text and parts, the states of the protocol beside ours, and files below a task's folder.
-"""
+"""Messages, states and files of the protocol beside ours, for both directions: tasks from peers and tasks to peers."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 from a2a.types import Message, Part, Role, TaskState
 from google.protobuf import json_format
@@ -19,38 +16,54 @@ from aof.support.confined_folder import ConfinedFolder
 from aof.support.hashing import hexdigest
 from aof.tasks.model import Task
 
+Revision = Literal["1.0", "0.3"]  # of the protocol
+INPUT_MODES: Final = ("text/plain", "application/json", "application/octet-stream")
+FINAL: Final = frozenset({
+    TaskState.TASK_STATE_COMPLETED,
+    TaskState.TASK_STATE_FAILED,
+    TaskState.TASK_STATE_CANCELED,
+    TaskState.TASK_STATE_REJECTED,
+})  # fmt: skip
+WAITING: Final = frozenset({TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_REQUIRED})
+UNKNOWN: Final = "unknown"
+_ENDED: Final = {
+    "done": TaskState.TASK_STATE_COMPLETED,
+    "cancelled": TaskState.TASK_STATE_CANCELED,
+    "deadletter": TaskState.TASK_STATE_FAILED,
+}
+_PREFIX: Final = "TASK_STATE_"
 _EXACT: Final = 2**53  # below it a fraction holds every whole number
-INPUT_MODES = ("text/plain", "application/json", "application/octet-stream")
+_NAME: Final = 80  # characters of a file's name
+_TRIES: Final = 5  # to write files of a task that is moved meanwhile
 
 
 def text_of(parts: Iterable[Part]) -> str:
     """All that the parts say: data as JSON, of what lies elsewhere only the address, and nothing of files."""
-    return "\n\n".join(said for part in parts if (said := _said(part)))
-
-
-def _said(part: Part) -> str:
-    kind = part.WhichOneof("content")
-    if kind == "text":
-        return part.text.strip()
-    if kind == "data":
-        said = json_of(part)
-        return f"```json\n{said}\n```" if said is not None else ""
-    return f"See {part.url}" if kind == "url" else ""
+    texts: list[str] = []
+    for part in parts:
+        match part.WhichOneof("content"):
+            case "text":
+                texts.append(part.text.strip())
+            case "data" if (data := json_of(part)) is not None:
+                texts.append(f"```json\n{data}\n```")
+            case "url":
+                texts.append(f"See {part.url}")
+    return "\n\n".join(text for text in texts if text)
 
 
 def json_of(part: Part) -> str | None:
     """The data of a part; None where it has numbers that JSON has not."""
+
+    def number(text: str) -> float:
+        """Make 3.0 a 3 again: the protocol's library knows only fractions."""
+        value = float(text)
+        return int(value) if value.is_integer() and abs(value) < _EXACT else value
+
     try:
-        data = json.loads(json_format.MessageToJson(part.data), parse_float=_number)
+        data = json.loads(json_format.MessageToJson(part.data), parse_float=number)
     except (json_format.Error, ValueError):
         return None
     return json.dumps(data, indent=2, ensure_ascii=False)
-
-
-def _number(text: str) -> float:
-    """The protocol's library knows only fractions: 3 comes as 3.0."""
-    value = float(text)
-    return int(value) if value.is_integer() and abs(value) < _EXACT else value
 
 
 def is_readable(part: Part) -> bool:
@@ -60,29 +73,13 @@ def is_readable(part: Part) -> bool:
 
 
 def text_message(message_id: str, text: str, *, task_id: str, context_id: str, ours: bool) -> Message:
-    """A message of one text: ours, or what the peer has sent."""
+    """A message of one text, from us or from the peer."""
     role = Role.ROLE_AGENT if ours else Role.ROLE_USER
     return Message(message_id=message_id, role=role, parts=[Part(text=text)], task_id=task_id, context_id=context_id)
 
 
-FINAL: Final = frozenset({
-    TaskState.TASK_STATE_COMPLETED,
-    TaskState.TASK_STATE_FAILED,
-    TaskState.TASK_STATE_CANCELED,
-    TaskState.TASK_STATE_REJECTED,
-})  # fmt: skip
-WAITING: Final = frozenset({TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_REQUIRED})
-_ENDED: Final = {
-    "done": TaskState.TASK_STATE_COMPLETED,
-    "cancelled": TaskState.TASK_STATE_CANCELED,
-    "deadletter": TaskState.TASK_STATE_FAILED,
-}
-_PREFIX: Final = "TASK_STATE_"
-UNKNOWN: Final = "unknown"
-
-
 def state_of(task: Task) -> TaskState:
-    """What a peer is told. A task that waits for one of us is being worked on, as far as a peer is concerned."""
+    """The state of a task for a peer. One that waits for one of us counts as being worked on."""
     if task.status in _ENDED:
         return _ENDED[task.status]
     if task.open_questions or (task.blocked is not None and task.blocked.kind == "waiting_input"):
@@ -99,10 +96,6 @@ def word_of(state: int) -> str:
     return name.removeprefix(_PREFIX).lower().replace("_", "-")
 
 
-_NAME: Final = 80  # characters
-_TRIES: Final = 5
-
-
 def folder_of(fabric: Fabric, task: Task) -> str:
     """The folder of the task's own files; it moves with the task."""
     files = fabric.store.working_copy
@@ -116,7 +109,7 @@ def safe_name(given: str, seed: str) -> str:
     return f"{hexdigest(seed.encode())[:8]}-{harmless}"
 
 
-def save_file(fabric: Fabric, task_id: str, files: dict[str, bytes]) -> None:
+def save_files(fabric: Fabric, task_id: str, files: dict[str, bytes]) -> None:
     """Write files below the folder of a task that others may move meanwhile."""
     for _ in range(_TRIES):
         folder = folder_of(fabric, fabric.get(task_id))

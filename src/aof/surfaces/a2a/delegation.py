@@ -1,6 +1,6 @@
-"""One run of a task at a peer.
+"""One run of a task that is delegated to a peer: send it once, follow it, and end the run as the peer's task ends.
 
-Send it once, follow it, and end the run by what the peer says and what is really here.
+What is known of the peer's task is kept in the metadata of ours, so that a later run goes on with it.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from aof.surfaces.a2a.content import folder_of, text_of
 from aof.surfaces.a2a.peer import (
     ArtifactMissing,
     Connection,
-    Gathered,
     PeerRefused,
-    connected,
+    ReceivedArtifacts,
+    connect,
     message_as_artifact,
+    save_artifacts,
     says_something,
-    take_in,
 )
 from aof.tasks.body import description
 from aof.tasks.model import Task
@@ -59,43 +59,42 @@ _TROUBLE: Final = (
     ArithmeticError, RuntimeError, SystemError,
 )  # fmt: skip
 """Whatever an answer that makes no sense causes in the libraries that read it."""
-_SHORTEST, _LONGEST = 0.2, 5.0  # seconds between two looks
+_SHORTEST, _LONGEST = 0.2, 5.0  # seconds from one request to the next
 _LAST_MOMENT: Final = 4.0  # seconds: a worker that was asked to end has five
 _NAME: Final = 1_000  # characters of an ID that the peer gives
 _GO_ON: Final = "Please go on."
+_KEY: Final = "remote"  # of the metadata; each hop of a workflow has one of its own
+MOST_WRITES: Final = 10_000  # of one run
+_SUMMARY: Final = 9_000  # characters
+Mechanism = Literal["polling", "streaming", "subscription", "push notification", "custom"]
 _Answer = TypeVar("_Answer")
 
 
-class Silence(Exception):
+class PeerUnreachable(Exception):
     """The peer gave no usable answer for longer than our patience."""
 
 
-def _is_name(text: str) -> bool:
-    """Whether it can be an ID of the peer that we keep."""
-    return 0 < len(text) <= _NAME and text.isprintable()
-
-
 class Delegation:
-    """Works for one run."""
+    """One run at a peer. `patience` is how many seconds the peer may give no usable answer."""
 
     def __init__(self, local: DelegatedRun, http: httpx.AsyncClient, url: str, patience: float) -> None:
         self._local = local
         self._http = http
         self._url = url
         self._patience = patience
-        self._gathered = Gathered()
+        self._artifacts = ReceivedArtifacts()
         self._peer: Connection
         self._remote: Remote
 
     async def run(self) -> None:
-        """Until the run is over, one way or another."""
+        """Work until the run is over, one way or another."""
         try:
-            self._peer = await self._patiently(lambda: connected(self._http, self._url))
-            await self._begun()
-            await self._followed()
+            self._peer = await self._retrying(lambda: connect(self._http, self._url))
+            await self._begin()
+            await self._follow()
         except PeerRefused as error:
             self._local.fail("peer_refused", str(error), retryable=False)
-        except Silence as error:
+        except PeerUnreachable as error:
             self._local.fail("peer_unreachable", str(error), lost=True)
 
     async def cancel(self) -> None:
@@ -104,28 +103,28 @@ class Delegation:
         if remote is None:
             return
         self._remote = remote
-        with anyio.move_on_after(_LAST_MOMENT), suppress(PeerRefused, Silence, AofError, *_TROUBLE):
-            self._peer = await self._patiently(lambda: connected(self._http, self._url))
+        with anyio.move_on_after(_LAST_MOMENT), suppress(PeerRefused, PeerUnreachable, AofError, *_TROUBLE):
+            self._peer = await self._retrying(lambda: connect(self._http, self._url))
             known = remote.remote_task_id
-            await self._cancelled(await self._patiently(self._id_of_send) if known is None else known)
+            await self._cancel_peer_task(await self._retrying(self._id_of_sent_task) if known is None else known)
 
-    async def _id_of_send(self) -> str:
-        """The task that the last message became at the peer, which may be about to take it."""
-        if (found := await self._found()) is None:
+    async def _id_of_sent_task(self) -> str:
+        """The ID of the task that the last message became at the peer, which may be about to take it."""
+        if (found := await self._find_sent_task()) is None:
             raise ValueError("the peer does not know the message")
         return found.id
 
-    async def _cancelled(self, task_id: str) -> None:
-        """Cancel; a peer that refuses is not asked again. What it says is recorded where the task still takes that."""
+    async def _cancel_peer_task(self, task_id: str) -> None:
+        """Cancel it; a peer that refuses is not asked again. Its answer is stored where our task still takes that."""
         while True:
             try:
                 task = await self._peer.client.cancel_task(CancelTaskRequest(id=task_id))
                 break
             except A2AClientError:  # it could not be reached
                 await anyio.sleep(_SHORTEST)
-        self._keep(remote_task_id=task_id, remote_status=content.word_of(task.status.state))
+        self._update_remote(remote_task_id=task_id, remote_status=content.word_of(task.status.state))
 
-    async def _patiently(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
+    async def _retrying(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
         """The answer; whatever goes wrong is tried again while our patience lasts."""
         pause, until = _SHORTEST, anyio.current_time() + self._patience
         while True:
@@ -135,18 +134,20 @@ class Delegation:
             except (TimeoutError, *_TROUBLE) as error:
                 if anyio.current_time() + pause > until:
                     what = clean(str(error))[:300] or "it does not answer"
-                    raise Silence(f"no usable answer from {self._url} for {self._patience:g} s: {what}") from None
+                    raise PeerUnreachable(
+                        f"no usable answer from {self._url} for {self._patience:g} s: {what}"
+                    ) from None
             await anyio.sleep(pause)
             pause = min(2 * pause, _LONGEST)
 
-    async def _begun(self) -> None:
+    async def _begin(self) -> None:
         """Go on with the remote task, or send the task; its ID is stored before anything else is done."""
         remote = self._local.remote
         if remote is not None and remote.remote_task_id is not None and remote.remote_status not in _FAILED:
             self._remote = remote
-            self._keep(agent_card_ref=self._peer.card_ref)
+            self._update_remote(agent_card_ref=self._peer.card_ref)
             if remote.remote_status in ("input-required", "auth-required"):
-                await self._answered()
+                await self._send_answer()
             return
         in_doubt = remote is not None and remote.remote_task_id is None
         if remote is None or not in_doubt:
@@ -157,34 +158,35 @@ class Delegation:
                 message_id=str(uuid.uuid4()),
             )
         self._remote = remote
-        self._keep(agent_card_ref=self._peer.card_ref, delivery_mechanism="polling")
-        found = await self._found() if in_doubt else None
+        self._update_remote(agent_card_ref=self._peer.card_ref, delivery_mechanism="polling")
+        found = await self._find_sent_task() if in_doubt else None
         if found is None:
             task = self._local.task
-            await self._say(f"{task.title}\n\n{description(task.body)}".strip(), described=len(description(task.body)))
+            await self._send(f"{task.title}\n\n{description(task.body)}".strip(), described=len(description(task.body)))
         else:
-            self._is_remote(found)
+            self._store_peer_task(found)
 
-    async def _found(self) -> PeerTask | None:
-        """The task that an earlier run has sent without hearing of it; a peer that cannot list is sent it again."""
+    async def _find_sent_task(self) -> PeerTask | None:
+        """The task that an earlier run sent without getting an answer; a peer that cannot list is sent it again."""
         try:
-            asked = ListTasksRequest(context_id=self._remote.remote_context_id, history_length=50)
-            listed = await self._peer.client.list_tasks(asked)
+            request = ListTasksRequest(context_id=self._remote.remote_context_id, history_length=50)
+            listed = await self._peer.client.list_tasks(request)
         except _TROUBLE:
             return None
         wanted = self._remote.message_id
-        found = (one for one in listed.tasks if any(said.message_id == wanted for said in one.history))
-        return next((one for one in found if _is_name(one.id)), None)
+        found = (task for task in listed.tasks if any(message.message_id == wanted for message in task.history))
+        return next((task for task in found if _is_name(task.id)), None)
 
-    async def _answered(self) -> None:
-        """Tell the peer what was added to the description since it asked."""
-        said = description(self._local.task.body)
-        told = said[self._remote.described :].strip() or _GO_ON
-        sent = f"{self._remote.remote_task_id} {self._remote.described} {len(said)}"
-        self._keep(message_id=str(uuid.uuid5(uuid.NAMESPACE_URL, sent)))  # the same in a run that has to send it again
-        await self._say(told, described=len(said))
+    async def _send_answer(self) -> None:
+        """Send the peer what was added to the description since it asked."""
+        text = description(self._local.task.body)
+        sent = f"{self._remote.remote_task_id} {self._remote.described} {len(text)}"
+        self._update_remote(
+            message_id=str(uuid.uuid5(uuid.NAMESPACE_URL, sent))
+        )  # the same in a run that has to send it again
+        await self._send(text[self._remote.described :].strip() or _GO_ON, described=len(text))
 
-    async def _say(self, text: str, *, described: int) -> None:
+    async def _send(self, text: str, *, described: int) -> None:
         """Send one message; the same again is known to the peer by its ID."""
         remote = self._remote
         message = Message(
@@ -194,59 +196,59 @@ class Delegation:
             context_id=remote.remote_context_id,
             task_id=remote.remote_task_id or "",
         )
-        answer = await self._patiently(lambda: self._sent(SendMessageRequest(message=message)))
-        self._keep(described=described)
+        answer = await self._retrying(lambda: self._first_answer(SendMessageRequest(message=message)))
+        self._update_remote(described=described)
         if not answer.HasField("message"):
-            self._is_remote(answer.task)
+            self._store_peer_task(answer.task)
             return
-        self._local.said(answer.message)
+        self._local.record_progress(answer.message)
         if remote.remote_task_id is None:  # it has done the task at once; else the task itself says how it stands
-            await self._completed([message_as_artifact(answer.message)], text_of(answer.message.parts))
+            await self._complete([message_as_artifact(answer.message)], text_of(answer.message.parts))
 
-    async def _sent(self, request: SendMessageRequest) -> StreamResponse:
-        asked = request.message.task_id
+    async def _first_answer(self, request: SendMessageRequest) -> StreamResponse:
+        task_id = request.message.task_id
         async for answer in self._peer.client.send_message(request):
             if answer.HasField("message") and says_something(answer.message):
                 return answer
-            if _is_name(answer.task.id) and answer.task.id == (asked or answer.task.id):
+            if _is_name(answer.task.id) and answer.task.id == (task_id or answer.task.id):
                 return answer
         raise ValueError("the peer answered without the task")
 
-    def _is_remote(self, task: PeerTask) -> None:
-        """Store whose task it is, before the answer is acted upon."""
+    def _store_peer_task(self, task: PeerTask) -> None:
+        """Store which task of the peer it is, before the answer is acted upon."""
         word = content.word_of(task.status.state)
         context = task.context_id if _is_name(task.context_id) else self._remote.remote_context_id
-        self._keep(remote_task_id=task.id, remote_context_id=context, remote_status=word)
+        self._update_remote(remote_task_id=task.id, remote_context_id=context, remote_status=word)
 
-    async def _followed(self) -> None:
-        """Hear what happens until the run is over: on a subscription while that holds, else by asking again."""
+    async def _follow(self) -> None:
+        """Follow the peer's task until the run is over: on a subscription while that holds, else by asking again."""
         follows = self._peer.streams
         pause, unclear = _SHORTEST, anyio.current_time() + self._patience
         while not self._local.over:
-            follows = follows and await self._subscribed()
-            task = await self._patiently(self._asked)
+            follows = follows and await self._subscribe()
+            task = await self._retrying(self._get_peer_task)
             if content.word_of(task.status.state) != content.UNKNOWN:
                 unclear = anyio.current_time() + self._patience
             elif anyio.current_time() > unclear:
-                raise Silence(f"{self._url} is in a state that we do not know for {self._patience:g} s")
-            if await self._acted(task):
+                raise PeerUnreachable(f"{self._url} is in a state that we do not know for {self._patience:g} s")
+            if await self._act_on(task):
                 return
             if not follows:
-                self._keep(delivery_mechanism="polling")
+                self._update_remote(delivery_mechanism="polling")
                 await anyio.sleep(pause)
                 pause = min(2 * pause, _LONGEST)
 
-    async def _subscribed(self) -> bool:
-        """Follow the stream; what it does not tell is asked for afterwards. Whether it was only quiet for too long."""
+    async def _subscribe(self) -> bool:
+        """Follow the stream; whether it only was quiet for too long. What it does not tell is asked for afterwards."""
         request = SubscribeToTaskRequest(id=self._remote.remote_task_id or "")
         stream, until = aiter(self._peer.follower.subscribe(request)), anyio.current_time() + self._patience
         try:
             while True:
                 with anyio.fail_after(until - anyio.current_time()):
                     answer = await anext(stream)
-                self._keep(delivery_mechanism="subscription")
-                if self._is_about_ours(answer):
-                    if self._heard(answer):
+                self._update_remote(delivery_mechanism="subscription")
+                if (rests := self._take_update(answer)) is not None:
+                    if rests:
                         return False
                     until = anyio.current_time() + self._patience
         except TimeoutError:
@@ -254,50 +256,47 @@ class Delegation:
         except (StopAsyncIteration, *_TROUBLE):
             return False
 
-    def _is_about_ours(self, answer: StreamResponse) -> bool:
-        """Whether an update is about our task, and in a state that we know."""
+    def _take_update(self, answer: StreamResponse) -> bool | None:
+        """Take one update of our task: whether the peer rests now; None where it is of no use to us."""
         ours = self._remote.remote_task_id
-        match answer.WhichOneof("payload"):
-            case "task":
-                return answer.task.id == ours and content.word_of(answer.task.status.state) != content.UNKNOWN
-            case "status_update":
-                update = answer.status_update
-                return update.task_id == ours and content.word_of(update.status.state) != content.UNKNOWN
-            case "artifact_update":
-                return answer.artifact_update.task_id == ours
-        return False
-
-    def _heard(self, answer: StreamResponse) -> bool:
-        """Take one update about our task; whether the peer rests."""
         if answer.HasField("artifact_update"):
             update = answer.artifact_update
-            self._gathered.add(update.artifact, append=update.append)
+            if update.task_id != ours:
+                return None
+            self._artifacts.add(update.artifact, append=update.append)
             return False
-        status = answer.task.status if answer.HasField("task") else answer.status_update.status
-        return self._noted(status.state, status.message)
+        if answer.HasField("task"):
+            about, status = answer.task.id, answer.task.status
+        else:
+            about, status = answer.status_update.task_id, answer.status_update.status
+        if about != ours or content.word_of(status.state) == content.UNKNOWN:
+            return None
+        return self._note_status(status.state, status.message)
 
-    def _noted(self, state: int, message: Message) -> bool:
-        self._keep(remote_status=content.word_of(state))
-        if state not in content.WAITING and state not in content.FINAL:
-            self._local.said(message)
-        return state in content.FINAL or state in content.WAITING
+    def _note_status(self, state: int, message: Message) -> bool:
+        """Store the state of the peer's task, and record what it says meanwhile; whether the peer rests."""
+        self._update_remote(remote_status=content.word_of(state))
+        rests = state in content.FINAL or state in content.WAITING
+        if not rests:
+            self._local.record_progress(message)
+        return rests
 
-    async def _asked(self) -> PeerTask:
+    async def _get_peer_task(self) -> PeerTask:
         task = await self._peer.client.get_task(GetTaskRequest(id=self._remote.remote_task_id or ""))
         if task.id != self._remote.remote_task_id:
             raise ValueError(f"asked for {self._remote.remote_task_id}, the peer answers about {task.id[:80]!r}")
         return task
 
-    async def _acted(self, task: PeerTask) -> bool:
+    async def _act_on(self, task: PeerTask) -> bool:
         """Do what the peer's task, as it is now, asks for; whether the run is over."""
         state, message = task.status.state, task.status.message
-        self._noted(state, message)
+        self._note_status(state, message)
         text = clean(text_of(message.parts))[:500]
         if state == TaskState.TASK_STATE_COMPLETED:
-            await self._completed(task.artifacts, text)
+            await self._complete(task.artifacts, text)
             return True
         if state in content.WAITING:
-            self._local.wait(text or "the peer needs something", asks=state == TaskState.TASK_STATE_INPUT_REQUIRED)
+            self._local.block(text or "the peer needs something", asks=state == TaskState.TASK_STATE_INPUT_REQUIRED)
             return True
         if state in content.FINAL:
             word = content.word_of(state)
@@ -306,13 +305,13 @@ class Delegation:
             return True
         return False
 
-    async def _completed(self, artifacts: Iterable[Artifact], text: str) -> None:
-        """Success counts when every artifact is here."""
-        self._gathered.replace(artifacts)
+    async def _complete(self, artifacts: Iterable[Artifact], text: str) -> None:
+        """End the run as done once every artifact is here."""
+        self._artifacts.replace(artifacts)
         until, pause = anyio.current_time() + self._patience, _SHORTEST
         while True:
             try:
-                paths = await self._local.take_in(self._gathered.all, self._http)
+                paths = await self._local.save_artifacts(self._artifacts.all, self._http)
                 break
             except ArtifactMissing as error:
                 if anyio.current_time() + pause > until:
@@ -320,44 +319,17 @@ class Delegation:
                     return
             await anyio.sleep(pause)
             pause = min(2 * pause, _LONGEST)
-        self._keep(remote_artifact_refs=paths)
+        self._update_remote(remote_artifact_refs=paths)
         self._local.complete(text, paths)
 
-    def _keep(
-        self,
-        *,
-        agent_card_ref: str | None = None,
-        remote_context_id: str | None = None,
-        remote_task_id: str | None = None,
-        message_id: str | None = None,
-        described: int | None = None,
-        delivery_mechanism: Mechanism | None = None,
-        remote_status: str | None = None,
-        remote_artifact_refs: tuple[str, ...] | None = None,
-    ) -> None:
-        """Store what is known of the remote task now."""
-        given = {
-            "agent_card_ref": agent_card_ref,
-            "remote_context_id": remote_context_id,
-            "remote_task_id": remote_task_id,
-            "message_id": message_id,
-            "described": described,
-            "delivery_mechanism": delivery_mechanism,
-            "remote_status": remote_status,
-            "remote_artifact_refs": remote_artifact_refs,
-        }
-        self._remote = msgspec.structs.replace(
-            self._remote, **{name: value for name, value in given.items() if value is not None}
-        )
-        self._local.keep(self._remote)
-
-
-MOST_WRITES: Final = 10_000  # of one run
-_SUMMARY: Final = 9_000  # characters
+    def _update_remote(self, **changes: Any) -> None:
+        """Store what is known of the peer's task now."""
+        self._remote = msgspec.structs.replace(self._remote, **changes)
+        self._local.store(self._remote)
 
 
 class DelegatedRun:
-    """Writes for one run. `over` says that it has ended."""
+    """Our side of one run: what is written to the task. `over` says that the run has ended."""
 
     def __init__(self, fabric: Fabric, run: ClaimedRun, agent_ref: str, most: int = MOST_WRITES) -> None:
         self._fabric = fabric
@@ -365,8 +337,10 @@ class DelegatedRun:
         self._left = most
         self.agent_ref = agent_ref
         self.over = False
-        self._kept = self.remote
-        self._told: set[str] = set()
+        self._hop = run.hop if isinstance(run.hop, str) else None
+        self._key = _KEY if self._hop is None else f"{_KEY}:{self._hop}"
+        self._stored = self.remote
+        self._recorded: set[str] = set()  # IDs of messages
 
     @property
     def task(self) -> Task:
@@ -375,40 +349,40 @@ class DelegatedRun:
 
     @property
     def remote(self) -> Remote | None:
-        """What is known of the remote task."""
-        return remote_of(self.task, self.agent_ref, self._hop)
+        """What is known of the task at this peer; one at another peer is none."""
+        try:
+            remote = msgspec.convert(self.task.metadata.get(self._key), prepare_type(Remote))
+        except msgspec.ValidationError:
+            return None
+        return remote if remote.remote_agent_ref == self.agent_ref else None
 
-    @property
-    def _hop(self) -> str | None:
-        return self._run.hop if isinstance(self._run.hop, str) else None
+    def store(self, remote: Remote) -> None:
+        """Keep what is known of the peer's task; the same again writes nothing."""
+        if remote != self._stored and not self.over:
+            self._count_write()
+            self._fabric.edit(self._run.task_id, metadata={self._key: msgspec.to_builtins(remote)})
+            self._stored = remote
 
-    def keep(self, remote: Remote) -> None:
-        """Store it; the same again writes nothing."""
-        if remote != self._kept and not self.over:
-            self._count()
-            self._fabric.edit(self._run.task_id, metadata=kept(remote, self._hop))
-            self._kept = remote
-
-    def said(self, message: Message) -> None:
+    def record_progress(self, message: Message) -> None:
         """Record as progress what the peer says, each message once, also over several runs."""
         text = clean(text_of(message.parts))[:PROGRESS]
-        if not text or message.message_id in self._told:
+        if not text or message.message_id in self._recorded:
             return
-        self._told.add(message.message_id)
+        self._recorded.add(message.message_id)
         key = f"peer-{hexdigest(message.message_id.encode())[:40]}"
         if not any(one.value == key for one in self.task.requests):
-            self._count()
+            self._count_write()
             self._run.progress(text, key=key)
 
-    def _count(self) -> None:
-        """Every update of the peer is an event here: one that floods us must not fill the log."""
+    def _count_write(self) -> None:
+        """Refuse a peer that floods us: every update is an event here, and must not fill the log."""
         if self._left <= 0:
             raise PeerRefused("the peer sends more updates than are taken in one run")
         self._left -= 1
 
-    async def take_in(self, artifacts: Iterable[Artifact], http: httpx.AsyncClient) -> tuple[str, ...]:
+    async def save_artifacts(self, artifacts: Iterable[Artifact], http: httpx.AsyncClient) -> tuple[str, ...]:
         """Write the artifacts below the task's own folder."""
-        return await take_in(artifacts, folder_of(self._fabric, self.task), http)
+        return await save_artifacts(artifacts, folder_of(self._fabric, self.task), http)
 
     def complete(self, text: str, paths: tuple[str, ...]) -> None:
         """End the run as done; while something that the task itself declares is open here, it waits for a person."""
@@ -417,10 +391,10 @@ class DelegatedRun:
         except AofError as error:
             if error.kind not in ("refused", "invalid"):
                 raise
-            self.wait(f"the peer is done, but: {error.message}", asks=False)
+            self.block(f"the peer is done, but: {error.message}", asks=False)
         self.over = True
 
-    def wait(self, reason: str, *, asks: bool) -> None:
+    def block(self, reason: str, *, asks: bool) -> None:
         """End the run: somebody has to answer the peer, or to allow something."""
         if self._hop is not None:
             self._run.block(reason[:REASON])
@@ -443,12 +417,8 @@ class DelegatedRun:
         self.over = True
 
 
-KEY: Final = "remote"
-Mechanism = Literal["polling", "streaming", "subscription", "push notification", "custom"]
-
-
 class Remote(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The remote task. `message_id` is that of the last message, sent or about to be; `described` what it has told.
+    """What is known of the peer's task. `message_id` is that of the last message, sent or about to be.
 
     `remote_status` is the peer's own word. `described` counts the characters of the description that the peer knows.
     """
@@ -465,21 +435,6 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     remote_artifact_refs: tuple[str, ...] = ()
 
 
-def key_of(hop: str | None) -> str:
-    """The key of the metadata: each hop of a workflow has a counterpart of its own."""
-    return KEY if hop is None else f"{KEY}:{hop}"
-
-
-def remote_of(task: Task, agent_ref: str, hop: str | None) -> Remote | None:
-    """The counterpart at this peer; one at another peer is none."""
-    found = task.metadata.get(key_of(hop))
-    try:
-        remote = msgspec.convert(found, prepare_type(Remote))
-    except msgspec.ValidationError:
-        return None
-    return remote if remote.remote_agent_ref == agent_ref else None
-
-
-def kept(remote: Remote, hop: str | None) -> dict[str, Any]:
-    """The change of the metadata that keeps it."""
-    return {key_of(hop): msgspec.to_builtins(remote)}
+def _is_name(text: str) -> bool:
+    """Whether the text can be an ID of the peer that we keep."""
+    return 0 < len(text) <= _NAME and text.isprintable()

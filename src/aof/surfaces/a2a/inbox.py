@@ -1,7 +1,4 @@
-"""A peer's messages as operations on tasks.
-
-A new task, an answer to a question, a cancellation; and the files in them.
-"""
+"""The messages of peers as operations on tasks: new tasks, answers to questions, cancellations; and their files."""
 
 from __future__ import annotations
 
@@ -36,6 +33,9 @@ _TITLE: Final = 120  # characters of the first line
 _ANSWER: Final = 10_000  # characters of an answer to a question, which the task's frontmatter holds
 _NAME: Final = 256  # characters of an ID that a peer chose
 _WISHES: Final = ("agent", "role", "team", "priority", "tags")  # what a peer may ask for, as far as its rights go
+_FOLDER: Final = "inputs/peer"
+_PER_MESSAGE, _PER_TASK = 20, 100  # files
+_BYTES, _TASK_BYTES = 8_000_000, 64_000_000  # a request of the HTTP server holds no more, encoded
 
 
 class PeerInbox:
@@ -45,8 +45,8 @@ class PeerInbox:
         self._fabric = fabric
 
     def receive(self, message: Message, caller: Caller) -> str:
-        """Make a task of the message, or pass it to the task that it names; the task's ID. Twice is once."""
-        files = attachments(message)
+        """Make a task of the message, or pass it to the task that it names; returns its ID. Twice is once."""
+        files = _attachments(message)
         text = _text(message, files)
         key = f"a2a-{hexdigest(f'{caller.actor} {message.message_id}'.encode())[:40]}"
         if not message.task_id:
@@ -56,14 +56,16 @@ class PeerInbox:
                 self._release(task_id, caller, key)
             return task_id
         task = self.own(message.task_id, caller)
-        check_room(self._fabric, task, files)
+        count, size = content.size_of(f"{content.folder_of(self._fabric, task)}/{_FOLDER}")
+        if files and (count + len(files) > _PER_TASK or size + sum(len(one.data) for one in files) > _TASK_BYTES):
+            raise InvalidParamsError(f"a task takes up to {_PER_TASK} files with {_TASK_BYTES:,} bytes together")
         known = self._check_answer(task, message, text, key)
         self._attach(task.id, files, caller)
         self._answer(task, message, text, caller, key, known=known)
         return task.id
 
     def own(self, task_id: str, caller: Caller) -> Task:
-        """The task, if this caller has given it to us; anybody else's is not there."""
+        """The task, if this caller has given it to us; raises TaskNotFoundError for any other."""
         try:
             task = self._fabric.get(task_id) if is_task_id(task_id) else None
         except NotFound:
@@ -83,6 +85,7 @@ class PeerInbox:
     def _create(self, message: Message, text: str, caller: Caller, key: str, *, draft: bool) -> str:
         """A task whose files are still to be written is a draft: nobody begins it before they are there."""
         wishes = _wishes(message)
+        title = clean(next(line for line in text.splitlines() if line.strip()).strip(" #\t"))
         origin = {"messageId": message.message_id}
         if message.context_id:
             origin["contextId"] = message.context_id
@@ -90,7 +93,7 @@ class PeerInbox:
             "create",
             msgspec.structs.replace(caller, conversation=message.context_id or None),
             **wishes | {"tags": [ORIGIN, *wishes.get("tags", ())]},
-            title=_title(text),
+            title=title if len(title) <= _TITLE else f"{title[: _TITLE - 1]}…",
             brief=text,
             metadata={ORIGIN: origin} | ({"draft": True} if draft else {}),
             key=key,
@@ -107,7 +110,7 @@ class PeerInbox:
     def _attach(self, task_id: str, files: tuple[Attachment, ...], caller: Caller) -> None:
         """Keep the files, and refer to them with their digests. A message that comes again finds all of it done."""
         if files and self._fabric.get(task_id).status not in FINISHED:
-            save_attachments(self._fabric, task_id, files)
+            content.save_files(self._fabric, task_id, {one.path: one.data for one in files})
             for one in files:
                 reason = f"sent by {caller.actor} over A2A"
                 self._do("link", caller, taskId=task_id, kind="consumed_artifact", target=one.path, reason=reason)
@@ -126,9 +129,8 @@ class PeerInbox:
     def _answer(self, task: Task, message: Message, text: str, caller: Caller, key: str, *, known: bool) -> None:
         """Add what the peer says to the description of the task, where the next run reads it."""
         if not known:
-            said = {"messageId": message.message_id, "text": text}
             whole = f"{description(task.body).rstrip()}\n\n**{caller.actor}:** {text}\n"
-            origin = origin_of(task) | {"input": said}
+            origin = origin_of(task) | {"input": {"messageId": message.message_id, "text": text}}
             self._do("edit", caller, taskId=task.id, description=whole, metadata={ORIGIN: origin}, key=key)
         if task.open_questions:
             question, short = task.open_questions[0].id, text[:ANSWER]
@@ -152,19 +154,18 @@ def _for_own(caller: Caller) -> Caller:
 
 
 def _text(message: Message, files: tuple[Attachment, ...]) -> str:
+    """What the message says, with a list of its files; raises an error of the protocol where nothing can be read."""
     if not message.message_id or max(len(message.message_id), len(message.context_id)) > _NAME:
         raise InvalidParamsError(f"a message needs an ID, and no ID may have more than {_NAME} characters")
     if any(not is_readable(part) for part in message.parts):
         raise ContentTypeNotSupportedError("a part is empty or no JSON; send text, data, a file or a link")
-    text = listed(text_of(message.parts), files)
+    text = text_of(message.parts)
+    if files:
+        lines = [f"- `{one.path}` ({len(one.data):,} bytes, sha256 {one.sha256})" for one in files]
+        text = "\n\n".join((text or "See the attached files.", "Attached files:", "\n".join(lines)))
     if not text:
         raise InvalidParamsError("the message says nothing; send a part with text")
     return text
-
-
-def _title(text: str) -> str:
-    line = clean(next(line for line in text.splitlines() if line.strip()).strip(" #\t"))
-    return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
 
 
 def _wishes(message: Message) -> dict[str, Any]:
@@ -180,11 +181,6 @@ def _wishes(message: Message) -> dict[str, Any]:
     return given
 
 
-INPUTS: Final = "inputs/peer"
-_PER_MESSAGE, _PER_TASK = 20, 100  # files
-_BYTES, _TASK_BYTES = 8_000_000, 64_000_000  # a request of the HTTP server holds no more, encoded
-
-
 class Attachment(msgspec.Struct, frozen=True):
     """One file: where it will lie below the task's folder, its bytes and their digest."""
 
@@ -193,7 +189,7 @@ class Attachment(msgspec.Struct, frozen=True):
     sha256: str
 
 
-def attachments(message: Message) -> tuple[Attachment, ...]:
+def _attachments(message: Message) -> tuple[Attachment, ...]:
     """The files of a message; raises InvalidParamsError where they are too many or too large."""
     files = [part for part in message.parts if part.WhichOneof("content") == "raw"]
     if len(files) > _PER_MESSAGE or sum(len(part.raw) for part in files) > _BYTES:
@@ -201,26 +197,6 @@ def attachments(message: Message) -> tuple[Attachment, ...]:
     found = dict[str, Attachment]()
     for part in files:
         digest = hexdigest(part.raw)
-        path = f"{INPUTS}/{content.safe_name(part.filename or 'file', digest)}"
+        path = f"{_FOLDER}/{content.safe_name(part.filename or 'file', digest)}"
         found[path] = Attachment(path, bytes(part.raw), digest)
     return tuple(found.values())
-
-
-def listed(text: str, files: tuple[Attachment, ...]) -> str:
-    """What the message says, with its files."""
-    if not files:
-        return text
-    lines = [f"- `{one.path}` ({len(one.data):,} bytes, sha256 {one.sha256})" for one in files]
-    return "\n\n".join((text or "See the attached files.", "Attached files:", "\n".join(lines)))
-
-
-def check_room(fabric: Fabric, task: Task, files: tuple[Attachment, ...]) -> None:
-    """Refuse files that would make too many of one task; raises InvalidParamsError."""
-    count, size = content.size_of(f"{content.folder_of(fabric, task)}/{INPUTS}")
-    if files and (count + len(files) > _PER_TASK or size + sum(len(one.data) for one in files) > _TASK_BYTES):
-        raise InvalidParamsError(f"a task takes up to {_PER_TASK} files with {_TASK_BYTES:,} bytes together")
-
-
-def save_attachments(fabric: Fabric, task_id: str, files: tuple[Attachment, ...]) -> None:
-    """Keep them among the task's files; the same again changes nothing."""
-    content.save_file(fabric, task_id, {one.path: one.data for one in files})

@@ -1,4 +1,4 @@
-"""The way to one peer: its card, a client that calls nobody else, and its artifacts as bounded files of the task."""
+"""A peer that we give tasks to: its card, a client that calls nobody else, and its artifacts as files of the task."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from typing import Final
 import httpx
 import msgspec
 from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
-from a2a.types import AgentCard, Artifact, Message, Part
+from a2a.types import Artifact, Message, Part
 
 from aof.support.hashing import hexdigest
 from aof.surfaces.a2a.content import json_of, safe_name, text_of, write_file
 
 MOST_ANSWER_BYTES: Final = 48 * 1024 * 1024  # of one answer, encoded
+MOST_ARTIFACT_BYTES: Final = 32 * 1024 * 1024
+_MOST_ARTIFACTS: Final = 100
+_FOLDER: Final = "outputs/peer"
+_OK: Final = 200
+_JOINED: Final = ("text", "raw")  # kinds of parts whose chunks are joined
 _BINDINGS: Final = ["JSONRPC", "HTTP+JSON"]
 _SECONDS: Final = 60.0  # for an answer, and between two lines of a stream
 _CARD: Final = "/.well-known/agent-card.json"
@@ -23,7 +28,7 @@ _PLAIN: Final = "identity"
 
 
 class PeerRefused(Exception):
-    """The peer leads elsewhere, or sends more than is taken: no answer of it counts, now or later."""
+    """The peer leads elsewhere, or sends more than is accepted. Trying again does not help."""
 
 
 class _OnlyThisPeer(httpx.AsyncHTTPTransport):
@@ -67,20 +72,12 @@ class _Bounded(httpx.AsyncByteStream):
 
 
 class Connection(msgspec.Struct, frozen=True):
-    """A peer that can be called, with its card and what names exactly this card.
-
-    `client` asks and gets one answer; `follower` is told more. The library's clients do either.
-    """
+    """A peer that can be called: one client for single answers, one for streams, and what names exactly its card."""
 
     client: Client
     follower: Client
-    card: AgentCard
     card_ref: str
-
-    @property
-    def streams(self) -> bool:
-        """Whether the peer can be subscribed to."""
-        return bool(self.card.capabilities.streaming)
+    streams: bool
 
 
 def origin_of(url: httpx.URL) -> tuple[str, str, int | None]:
@@ -97,40 +94,33 @@ async def http_client(url: str, token: str | None, most: int = MOST_ANSWER_BYTES
         yield http
 
 
-async def connected(http: httpx.AsyncClient, url: str) -> Connection:
+async def connect(http: httpx.AsyncClient, url: str) -> Connection:
     """Read the card of the peer; raises A2AError, httpx.HTTPError or PeerRefused."""
     base = url.rstrip("/")
     card = await A2ACardResolver(http, base).get_agent_card()
     for interface in card.supported_interfaces:
         if origin_of(httpx.URL(interface.url)) != origin_of(httpx.URL(url)):
             raise PeerRefused(f"its card leads to {interface.url[:200]}, which is not the configured {base}")
-    asks, follows = (
+    client, follower = (
         ClientFactory(
             ClientConfig(httpx_client=http, streaming=streaming, polling=True, supported_protocol_bindings=_BINDINGS)
         ).create(card)
         for streaming in (False, True)
     )
     digest = hexdigest(card.SerializeToString(deterministic=True))
-    return Connection(asks, follows, card, f"{base}{_CARD}#sha256={digest}")
-
-
-FOLDER: Final = "outputs/peer"
-MOST_ARTIFACT_BYTES: Final = 32 * 1024 * 1024
-_MOST: Final = 100  # artifacts
-_OK: Final = 200
-_JOINED: Final = ("text", "raw")
+    return Connection(client, follower, f"{base}{_CARD}#sha256={digest}", bool(card.capabilities.streaming))
 
 
 class ArtifactMissing(Exception):
     """The peer names an artifact that cannot be had now."""
 
 
-class Gathered:
-    """The artifacts that a peer has told of so far, whole or in chunks."""
+class ReceivedArtifacts:
+    """The artifacts that a peer has sent so far, whole or in chunks."""
 
     def __init__(self) -> None:
         self._known: dict[str, Artifact] = {}
-        self._chunks: dict[str, list[Part]] = {}  # what came after, joined when somebody looks: there may be many
+        self._chunks: dict[str, list[Part]] = {}  # what came after, joined only at the end: there may be many
         self._bytes = 0
 
     def add(self, artifact: Artifact, *, append: bool = False) -> None:
@@ -141,47 +131,41 @@ class Gathered:
         else:
             self._known[artifact.artifact_id] = artifact
             self._chunks[artifact.artifact_id] = []
-        if self._bytes > 2 * MOST_ARTIFACT_BYTES or len(self._known) > _MOST:
+        if self._bytes > 2 * MOST_ARTIFACT_BYTES or len(self._known) > _MOST_ARTIFACTS:
             raise PeerRefused(
-                f"the peer sends more artifacts than are taken: {_MOST}, or {MOST_ARTIFACT_BYTES:,} bytes"
+                f"the peer sends more artifacts than are taken: {_MOST_ARTIFACTS}, or {MOST_ARTIFACT_BYTES:,} bytes"
             )
 
     def replace(self, artifacts: Iterable[Artifact]) -> None:
-        """What the peer's task lists counts more than what was heard on a stream; what it leaves out is kept."""
+        """Take those that the peer's task lists in place of what came on a stream; what it leaves out is kept."""
         self._bytes = 0
         for artifact in artifacts:
             self.add(artifact)
 
     @property
     def all(self) -> tuple[Artifact, ...]:
-        """Every artifact, in the order in which each was first told."""
-        return tuple(_joined(one, self._chunks[name]) for name, one in self._known.items())
+        """Every artifact, in the order in which each was first sent."""
+        return tuple(_join(one, self._chunks[name]) for name, one in self._known.items())
 
 
-def _joined(artifact: Artifact, chunks: list[Part]) -> Artifact:
+def _join(artifact: Artifact, chunks: list[Part]) -> Artifact:
     """The whole: text goes to the text and bytes to the bytes before it, anything else is a part of its own."""
     whole = Artifact()
     whole.CopyFrom(artifact)
-    for kind, group in groupby(chunks, key=_kind):
+    for kind, group in groupby(chunks, key=lambda part: part.WhichOneof("content")):
         alike = list(group)
-        last = whole.parts.pop() if kind in _JOINED and whole.parts and _kind(whole.parts[-1]) == kind else None
-        if last is not None:
-            alike.insert(0, last)
         if kind in _JOINED:
-            first = Part()
-            first.CopyFrom(alike[0])
+            if whole.parts and whole.parts[-1].WhichOneof("content") == kind:
+                alike.insert(0, whole.parts.pop())
+            joined = Part()
+            joined.CopyFrom(alike[0])
             if kind == "text":
-                first.text = "".join(part.text for part in alike)
+                joined.text = "".join(part.text for part in alike)
             else:
-                first.raw = b"".join(part.raw for part in alike)
-            alike = [first]
+                joined.raw = b"".join(part.raw for part in alike)
+            alike = [joined]
         whole.parts.extend(alike)
     return whole
-
-
-def _kind(part: Part) -> str | None:
-    kind: str | None = part.WhichOneof("content")
-    return kind
 
 
 def says_something(message: Message) -> bool:
@@ -191,12 +175,12 @@ def says_something(message: Message) -> bool:
 
 def message_as_artifact(message: Message) -> Artifact:
     """The message of a peer that answers with no task: its text, then its files."""
-    said = text_of(message.parts)
+    text = text_of(message.parts)
     files = [part for part in message.parts if part.WhichOneof("content") in ("raw", "url")]
-    return Artifact(artifact_id="message", name="message.md", parts=[*([Part(text=said)] if said else []), *files])
+    return Artifact(artifact_id="message", name="message.md", parts=[*([Part(text=text)] if text else []), *files])
 
 
-async def take_in(artifacts: Iterable[Artifact], folder: str, http: httpx.AsyncClient) -> tuple[str, ...]:
+async def save_artifacts(artifacts: Iterable[Artifact], folder: str, http: httpx.AsyncClient) -> tuple[str, ...]:
     """Write every part below the task's folder; their paths there. Raises ArtifactMissing and PeerRefused."""
     left, paths = MOST_ARTIFACT_BYTES, []
     for artifact in artifacts:
@@ -205,7 +189,8 @@ async def take_in(artifacts: Iterable[Artifact], folder: str, http: httpx.AsyncC
             left -= len(data)
             if left < 0:
                 raise PeerRefused(f"the artifacts have more than {MOST_ARTIFACT_BYTES:,} bytes together")
-            path = f"{FOLDER}/{_name(artifact, part, number)}"
+            given = part.filename or artifact.name or artifact.artifact_id
+            path = f"{_FOLDER}/{safe_name(given, f'{artifact.artifact_id} {number}')}"
             write_file(folder, path, data)
             paths.append(path)
     return tuple(paths)
@@ -224,21 +209,11 @@ async def _content(part: Part, http: httpx.AsyncClient) -> bytes:
                 raise ArtifactMissing("a part of an artifact is no JSON")
             return data.encode()
         case "url":
-            return await _fetched(part.url, http)
+            try:
+                answer = await http.get(part.url)  # from the peer itself only, which the client sees to
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise ArtifactMissing(f"{part.url[:200]} cannot be fetched: {error}") from None
+            if answer.status_code != _OK:
+                raise ArtifactMissing(f"{part.url[:200]} answers {answer.status_code}")
+            return answer.content
     raise ArtifactMissing("a part of an artifact is empty")
-
-
-async def _fetched(url: str, http: httpx.AsyncClient) -> bytes:
-    """From the peer itself only, which the client sees to."""
-    try:
-        answer = await http.get(url)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise ArtifactMissing(f"{url[:200]} cannot be fetched: {error}") from None
-    if answer.status_code != _OK:
-        raise ArtifactMissing(f"{url[:200]} answers {answer.status_code}")
-    return answer.content
-
-
-def _name(artifact: Artifact, part: Part, number: int) -> str:
-    given = part.filename or artifact.name or artifact.artifact_id
-    return safe_name(given, f"{artifact.artifact_id} {number}")

@@ -1,10 +1,10 @@
-"""A task of ours as a peer sees it: state, history and artifacts, and what a follower has not been told yet."""
+"""A task of ours as a peer sees it: state, messages and artifacts; and the updates for a peer that follows it."""
 
 from __future__ import annotations
 
 import mimetypes
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final, cast
 
 import msgspec
@@ -20,7 +20,6 @@ from a2a.types import (
     TaskStatusUpdateEvent,
 )
 from a2a.types import Task as PeerTask
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from aof.api.fabric import Fabric
 from aof.kernel.model import Event
@@ -32,26 +31,27 @@ from aof.tasks.body import description
 from aof.tasks.model import Task
 
 ORIGIN: Final = "a2a"  # the key of a task's metadata, and the tag of every task that came from a peer
-MOST_MESSAGES: Final = 200
+EVENT_ID: Final = "eventId"  # the key of an update's metadata
+_MOST_MESSAGES: Final = 200
+_MOST_BYTES: Final = 4 * 1024 * 1024  # of all artifacts together
 _MOVES: Final = frozenset({"task.created", "task.restored", "task.transitioned"})
-MOST_BYTES: Final = 4 * 1024 * 1024  # of all artifacts together
 
 
 class TaskView(msgspec.Struct, frozen=True):
     """A task at one moment, as a peer sees it.
 
-    `said` are all of our messages, each with the number of its event; `moved` is the number of the event that brought
-    the task to its status.
+    `ours` are our messages, each with the number of its event; `moved` is the number of the event that brought the
+    task to its status.
     """
 
     task: PeerTask
     seq: int
-    said: tuple[tuple[int, Message], ...] = ()
+    ours: tuple[tuple[int, Message], ...] = ()
     moved: int = 0
 
     @property
     def state(self) -> TaskState:
-        """Its state."""
+        """The state of the task in the protocol."""
         return self.task.status.state
 
     @property
@@ -72,75 +72,66 @@ def origin_of(task: Task) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def seen(fabric: Fabric, task_id: str, *, history: int | None = None, artifacts: bool = True) -> TaskView:
-    """The task as it is now. `history` limits how many of the last messages are told."""
+def view_task(fabric: Fabric, task_id: str, *, history: int | None = None, artifacts: bool = True) -> TaskView:
+    """The task as it is now, with the last messages: as many as `history` says."""
     task = fabric.get(task_id)
     events = list(fabric.events(task_id=task.id))
     numbered = _messages(task, events)
-    told = [one for _, one in numbered]
-    status = TaskStatus(state=content.state_of(task), timestamp=_moment(task.updated_at))
-    if told and told[-1].role == Role.ROLE_AGENT:
-        status.message.CopyFrom(told[-1])
-    shown = PeerTask(id=task.id, context_id=context_of(task), status=status)
-    wanted = MOST_MESSAGES if history is None else min(history, MOST_MESSAGES)
-    shown.history.extend(told[-wanted:] if wanted else ())
+    messages = [message for _, message in numbered]
+    status = TaskStatus(state=content.state_of(task))
+    status.timestamp.FromJsonString(task.updated_at)
+    if messages and messages[-1].role == Role.ROLE_AGENT:
+        status.message.CopyFrom(messages[-1])
+    view = PeerTask(id=task.id, context_id=context_of(task), status=status)
+    wanted = _MOST_MESSAGES if history is None else min(history, _MOST_MESSAGES)
+    view.history.extend(messages[-wanted:] if wanted else ())
     if artifacts and task.status == "done":
-        shown.artifacts.extend(_artifacts(fabric, task, events))
+        view.artifacts.extend(_artifacts(fabric, task, events))
     moved = max((event.seq for event in events if event.type in _MOVES), default=task.rev)
-    said = tuple((seq, one) for seq, one in numbered if one.role == Role.ROLE_AGENT)
-    return TaskView(shown, task.rev, said, moved)
-
-
-def _moment(text: str) -> Timestamp:
-    moment = Timestamp()
-    moment.FromJsonString(text)
-    return moment
+    ours = tuple((seq, message) for seq, message in numbered if message.role == Role.ROLE_AGENT)
+    return TaskView(view, task.rev, ours, moved)
 
 
 def _messages(task: Task, events: Iterable[Event]) -> list[tuple[int, Message]]:
-    """All that was said, by the peer and by us, in order, each with the number of its event; ours are named by it."""
+    """The messages of the peer and of us, in order, each with the number of its event; ours are named by it."""
     found: dict[str, tuple[int, Message]] = {}
     for event in events:
-        for ours, message_id, text in _said(event):
-            name = message_id or f"{task.id}-{event.seq}"
-            if name not in found:  # a later edit of the metadata tells what the peer has said once more
-                said = text_message(name, text, task_id=task.id, context_id=context_of(task), ours=ours)
-                found[name] = (event.seq, said)
+        from_peer = _message_from_peer(event)
+        message_id, text = from_peer or (None, _message_from_us(event))
+        name = message_id or f"{task.id}-{event.seq}"
+        if text and name not in found:  # a later edit of the metadata repeats what the peer has sent
+            message = text_message(name, text, task_id=task.id, context_id=context_of(task), ours=from_peer is None)
+            found[name] = (event.seq, message)
     return list(found.values())
 
 
-def _said(event: Event) -> list[tuple[bool, str | None, str]]:
-    teller = _TELLERS.get(event.type)
-    return [one for one in teller(event.payload) if one[2]] if teller is not None else []
+def _message_from_peer(event: Event) -> tuple[str | None, str] | None:
+    """The ID and the text of what the peer sent, if an event tells of that."""
+    if event.type == "task.created":
+        task = event.payload["task"]
+        origin = task.get("metadata", {}).get(ORIGIN, {})
+        return origin.get("messageId"), description(task.get("body", "")).strip() or task["title"]
+    if event.type == "task.updated":
+        given = (event.payload["changes"].get("metadata") or {}).get(ORIGIN, {}).get("input")
+        return (given["messageId"], given["text"]) if isinstance(given, dict) else None
+    return None
 
 
-def _created(payload: dict[str, Any]) -> list[tuple[bool, str | None, str]]:
-    given = payload["task"]
-    origin = given.get("metadata", {}).get(ORIGIN, {})
-    return [(False, origin.get("messageId"), description(given.get("body", "")).strip() or given["title"])]
-
-
-def _updated(payload: dict[str, Any]) -> list[tuple[bool, str | None, str]]:
-    said = (payload["changes"].get("metadata") or {}).get(ORIGIN, {}).get("input")
-    return [(False, said["messageId"], said["text"])] if isinstance(said, dict) else []
-
-
-def _moved(payload: dict[str, Any]) -> list[tuple[bool, str | None, str]]:
-    if payload["to"] == "blocked":
-        return [(True, None, payload["blocked"]["reason"])]
-    if payload["to"] == "deadletter":
-        return [(True, None, payload.get("error", {}).get("message") or payload.get("reason", ""))]
-    return []
-
-
-_TELLERS: dict[str, Callable[[dict[str, Any]], list[tuple[bool, str | None, str]]]] = {
-    "task.created": _created,
-    "task.updated": _updated,
-    "task.progress": lambda payload: [(True, None, payload.get("text", ""))],
-    "task.question.asked": lambda payload: [(True, None, payload["question"]["text"])],
-    "task.transitioned": _moved,
-    "task.completed": lambda payload: [(True, None, payload["result"].get("notes", ""))],
-}
+def _message_from_us(event: Event) -> str:
+    """What an event tells the peer; empty for most."""
+    payload, text = event.payload, ""
+    match event.type:
+        case "task.progress":
+            text = payload.get("text", "")
+        case "task.question.asked":
+            text = payload["question"]["text"]
+        case "task.completed":
+            text = payload["result"].get("notes", "")
+        case "task.transitioned" if payload["to"] == "blocked":
+            text = payload["blocked"]["reason"]
+        case "task.transitioned" if payload["to"] == "deadletter":
+            text = payload.get("error", {}).get("message") or payload.get("reason", "")
+    return text
 
 
 def _artifacts(fabric: Fabric, task: Task, events: Iterable[Event]) -> list[Artifact]:
@@ -150,7 +141,7 @@ def _artifacts(fabric: Fabric, task: Task, events: Iterable[Event]) -> list[Arti
         return []
     notes = results[-1].get("notes") or ""
     found = [Artifact(artifact_id="summary", name="summary", parts=[Part(text=notes)])] if notes else []
-    left = MOST_BYTES
+    left = _MOST_BYTES
     for path in results[-1].get("deliverables") or ():
         part, size = _file(fabric, task, path, left)
         left -= size
@@ -159,13 +150,24 @@ def _artifacts(fabric: Fabric, task: Task, events: Iterable[Event]) -> list[Arti
 
 
 def _file(fabric: Fabric, task: Task, path: str, most: int) -> tuple[Part, int]:
-    """One file, or a note in its place that says why it is not here; a peer must not take that for the file."""
+    """One file among the task's own, never through a link, and its size.
+
+    Where it cannot be sent, a note says why in its place; a peer must not take that for the file.
+    """
+    missing, data = "", b""
     try:
-        data = _content(fabric, task, path, most)
+        folder = folder_of(fabric, task)
+        opened = ConfinedFolder(folder).open(os.path.normpath(f"{folder}/{path}"), os.O_RDONLY | os.O_NONBLOCK)
+        with open(opened, "rb") as file:
+            data = file.read(most + 1)
     except OSError as error:
-        return _missing(path, f"{path} cannot be read: {error.strerror}"), 0
-    if data is None:
-        return _missing(path, f"{path} is too large to be sent"), 0
+        missing = f"{path} cannot be read: {error.strerror}"
+    if len(data) > most:
+        missing = f"{path} is too large to be sent"
+    if missing:
+        part = Part(text="", filename=os.path.basename(path))
+        part.metadata.update({"missing": missing})
+        return part, 0
     kind = mimetypes.guess_type(path)[0]
     try:
         part = Part(text=data.decode("utf-8"), media_type=kind or "text/plain")
@@ -175,26 +177,8 @@ def _file(fabric: Fabric, task: Task, path: str, most: int) -> tuple[Part, int]:
     return part, len(data)
 
 
-def _missing(path: str, why: str) -> Part:
-    part = Part(text="", filename=os.path.basename(path))
-    part.metadata.update({"missing": why})
-    return part
-
-
-def _content(fabric: Fabric, task: Task, path: str, most: int) -> bytes | None:
-    """The bytes of a file among the task's own, never through a link; None for more than may be sent."""
-    folder = folder_of(fabric, task)
-    opened = ConfinedFolder(folder).open(os.path.normpath(f"{folder}/{path}"), os.O_RDONLY | os.O_NONBLOCK)
-    with open(opened, "rb") as file:
-        data = file.read(most + 1)
-    return data if len(data) <= most else None
-
-
-EVENT_ID = "eventId"  # the key of an update's metadata
-
-
 class PeerUpdate(msgspec.Struct, frozen=True):
-    """One update, its ID, and the number of the event up to which everything has been told with it."""
+    """One update of a task, its ID, and the number of the event up to which the peer then knows everything."""
 
     event: TaskStatusUpdateEvent | TaskArtifactUpdateEvent
     event_id: str
@@ -208,33 +192,29 @@ class PeerUpdate(msgspec.Struct, frozen=True):
         return StreamResponse(artifact_update=self.event)
 
 
-def updates(shown: TaskView, seq: int, state: int) -> list[PeerUpdate]:
-    """What has happened since; `state` is the last one that was told."""
-    task, found = shown.task, list[PeerUpdate]()
-    said = [(number, one) for number, one in shown.said if number > seq]
-    told = seq
-    for number, message in said[:-1] if task.status.HasField("message") else said:
+def updates(view: TaskView, seq: int, state: int) -> list[PeerUpdate]:
+    """What a peer has not heard of that knows everything up to the event `seq`, and the state of the task then."""
+    task, found = view.task, list[PeerUpdate]()
+
+    def add(update: TaskStatusUpdateEvent | TaskArtifactUpdateEvent, event_id: str, known: int) -> None:
+        update.metadata.update({EVENT_ID: event_id})
+        found.append(PeerUpdate(update, event_id, known))
+
+    new = [(number, message) for number, message in view.ours if number > seq]
+    known = seq
+    for number, message in new[:-1] if task.status.HasField("message") else new:
         status = TaskStatus(state=cast("TaskState", state), timestamp=task.status.timestamp, message=message)
-        told = number
-        found.append(_status(shown, status, message.message_id, told))
+        known = number
+        update = TaskStatusUpdateEvent(task_id=task.id, context_id=task.context_id, status=status)
+        add(update, message.message_id, known)
     if state != TaskState.TASK_STATE_COMPLETED:
         for artifact in task.artifacts:
-            update = TaskArtifactUpdateEvent(task_id=task.id, context_id=task.context_id, artifact=artifact)
-            update.last_chunk = True
-            found.append(
-                _named(update, f"{task.id}-{shown.moved}-{hexdigest(artifact.artifact_id.encode())[:12]}", told)
+            whole = TaskArtifactUpdateEvent(
+                task_id=task.id, context_id=task.context_id, artifact=artifact, last_chunk=True
             )
-    if said or state != shown.state:
-        last = max([shown.moved, *(number for number, _ in said)])
-        found.append(_status(shown, task.status, f"{task.id}-{last}-state", shown.seq))
+            add(whole, f"{task.id}-{view.moved}-{hexdigest(artifact.artifact_id.encode())[:12]}", known)
+    if new or state != view.state:
+        last = max([view.moved, *(number for number, _ in new)])
+        update = TaskStatusUpdateEvent(task_id=task.id, context_id=task.context_id, status=task.status)
+        add(update, f"{task.id}-{last}-state", view.seq)
     return found
-
-
-def _status(shown: TaskView, status: TaskStatus, event_id: str, seq: int) -> PeerUpdate:
-    update = TaskStatusUpdateEvent(task_id=shown.task.id, context_id=shown.task.context_id, status=status)
-    return _named(update, event_id, seq)
-
-
-def _named(update: TaskStatusUpdateEvent | TaskArtifactUpdateEvent, event_id: str, seq: int) -> PeerUpdate:
-    update.metadata.update({EVENT_ID: event_id})
-    return PeerUpdate(update, event_id, seq)

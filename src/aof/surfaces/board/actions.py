@@ -1,7 +1,4 @@
-"""What can be done from the page.
-
-Each action is an operation and the fields of its form; and which are offered for a task.
-"""
+"""What can be done from the board: each action is an operation with the fields of its form; and what a task allows."""
 
 from __future__ import annotations
 
@@ -10,13 +7,15 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from aof.surfaces.board.view import Asker
+from aof.surfaces.board.view import Operations
 from aof.tasks.body import parts
 from aof.tasks.fields import CLEARABLE, FIELDS, TaskField
 from aof.tasks.operations import LINK_KINDS
 
 _ENTRIES: Final = 5  # lines of a work log that a dialog shows
-Shown = Mapping[str, Any]  # a task as `show` gives it
+_UNLINK: Final = "unlink"  # is offered where links are, and there is one
+_RELEASE: Final = "release"  # who may act for the holder is decided with the call
+TaskData = Mapping[str, Any]  # a task as `show` gives it
 Values = dict[str, str]
 Kind = Literal["line", "text", "lines", "choice", "flag"]
 _FORM: Final = tuple(row for row in FIELDS if row.form)
@@ -29,29 +28,33 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     kind: Kind = "line"
     required: bool = False
-    choices: Callable[[Shown], tuple[str, ...]] | None = None
-    value: Callable[[Shown], str] = lambda _task: ""
+    choices: Callable[[TaskData], tuple[str, ...]] | None = None
+    value: Callable[[TaskData], str] = lambda _task: ""
     note: str = ""
-    suggested: Callable[[Shown], tuple[str, ...]] = lambda _task: ()
+    suggested: Callable[[TaskData], tuple[str, ...]] = lambda _task: ()
 
 
 class PageAction(msgspec.Struct, frozen=True, kw_only=True):
-    """One action on a task. `danger` is what cannot be undone; with `checks`, it counts only for the revision seen.
+    """One action on a task: the operation of its name, or an update to a status.
 
-    `status` tells the actions apart that are updates to a status. `shapes` makes parameters of the fields that somebody
-    has changed.
+    `danger` is what cannot be undone; with `checks`, it counts only for the revision seen. `done` says afterwards what
+    was done. `shapes` makes parameters of the fields that somebody has changed.
     """
 
     name: str
     label: str
-    operation: str
-    said: str
+    done: str
     about: str
     status: str | None = None
     fields: tuple[Field, ...] = ()
     shapes: Callable[[Values], dict[str, Any]] | None = None
     danger: bool = False
     checks: bool = True
+
+    @property
+    def operation(self) -> str:
+        """The operation that carries it out."""
+        return self.name if self.status is None else "update"
 
     @property
     def is_direct(self) -> bool:
@@ -74,43 +77,36 @@ class PageAction(msgspec.Struct, frozen=True, kw_only=True):
         return given
 
 
-def _hops(task: Shown) -> tuple[str, ...]:
-    """The hops that wait for a verdict."""
+def _hops_in_review(task: TaskData) -> tuple[str, ...]:
     return tuple(hop["id"] for hop in task.get("workflow", {}).get("hops", ()) if hop["status"] == "review")
 
 
-def _first_hop(task: Shown) -> str:
-    return next(iter(_hops(task)), "")
+def _open_questions(task: TaskData) -> tuple[str, ...]:
+    return tuple(one["id"] for one in task.get("questions", ()) if not one.get("answer"))
 
 
-def _open_questions(task: Shown) -> list[dict[str, Any]]:
-    return [one for one in task.get("questions", ()) if not one.get("answer")]
-
-
-def _asked(task: Shown) -> tuple[str, ...]:
-    return tuple(one["id"] for one in _open_questions(task))
-
-
-def _first_asked(task: Shown) -> str:
-    return next(iter(_asked(task)), "")
-
-
-def _suggested(task: Shown) -> tuple[str, ...]:
+def _suggested_answers(task: TaskData) -> tuple[str, ...]:
     """The answers that the agents offer to choose from."""
-    return tuple(dict.fromkeys(choice for one in _open_questions(task) for choice in one.get("choices", ())))
+    questions = (one for one in task.get("questions", ()) if not one.get("answer"))
+    return tuple(dict.fromkeys(choice for one in questions for choice in one.get("choices", ())))
 
 
-def description(task: Shown) -> str:
-    """What the task says, without comments and work log."""
+def _first(choices: Callable[[TaskData], tuple[str, ...]]) -> Callable[[TaskData], str]:
+    """What a field begins with: the first of its choices."""
+    return lambda task: next(iter(choices(task)), "")
+
+
+def description(task: TaskData) -> str:
+    """The description of a task: its text without comments and work log."""
     return parts(task["body"])[0].strip()
 
 
-def last_entries(task: Shown) -> str:
-    """The end of the work log: what the last runs said of themselves."""
+def last_entries(task: TaskData) -> str:
+    """The last entries of the work log."""
     return "\n".join(parts(task["body"])[2].strip().splitlines()[-_ENTRIES:])
 
 
-def _edited(values: Values) -> dict[str, Any]:
+def _edit_arguments(values: Values) -> dict[str, Any]:
     given = {row.key: _typed(row, values[row.key]) for row in _FORM if row.key in values}
     routing = {row.key: given.pop(row.key) for row in _FORM if row.inside == "routing" and row.key in given}
     given |= {name: values[name] for name in ("title", "description") if name in values}
@@ -123,7 +119,7 @@ def _blank(value: Any) -> bool:
     return isinstance(value, str) and not value.strip()
 
 
-def _created(values: Values) -> dict[str, Any]:
+def _create_arguments(values: Values) -> dict[str, Any]:
     single = ("title", "brief", "parent_id", "workflow")
     given: dict[str, Any] = {name: values.get(name, "").strip() or None for name in single}
     given |= {row.name: _typed(row, values.get(row.key, "")) or None for row in _FORM}
@@ -146,7 +142,7 @@ def _words(text: str) -> list[str]:
 def _of_task(row: TaskField) -> Field:
     """A field of a task as one of a form."""
 
-    def value(task: Shown) -> str:
+    def value(task: TaskData) -> str:
         found = (task.get("routing", {}) if row.inside == "routing" else task).get(row.key, row.default)
         return " ".join(found) if isinstance(found, list | tuple) else "" if found is None else str(found)
 
@@ -157,23 +153,21 @@ def _of_task(row: TaskField) -> Field:
 
 _REASON = Field(name="reason", label="Why", kind="text")
 _NEEDED = Field(name="reason", label="Why", kind="text", required=True)
-_HOP = Field(name="hop", label="Hop", kind="choice", choices=_hops, value=_first_hop)
+_HOP = Field(name="hop", label="Hop", kind="choice", choices=_hops_in_review, value=_first(_hops_in_review))
 _FIELDS: Final = tuple(map(_of_task, _FORM))
 
 ACTIONS: Final = (
     PageAction(
         name="approve",
         label="Approve",
-        operation="approve",
-        said="approved",
+        done="approved",
         about="Accept the work as it is. What waits for this task can go on.",
         fields=(_HOP, _REASON),
     ),
     PageAction(
         name="reject",
         label="Request changes",
-        operation="reject",
-        said="sent back",
+        done="sent back",
         about="Send the work back. The next run is told what is in the way.",
         fields=(
             Field(name="blockers", label="What is in the way", kind="lines", required=True, note="one per line"),
@@ -183,63 +177,62 @@ ACTIONS: Final = (
     PageAction(
         name="answer",
         label="Answer",
-        operation="answer",
-        said="answered",
+        done="answered",
         about="Answer the question. The agent can go on.",
         fields=(
-            Field(name="question", label="Question", kind="choice", choices=_asked, value=_first_asked),
-            Field(name="text", label="Answer", kind="text", required=True, suggested=_suggested),
+            Field(
+                name="question",
+                label="Question",
+                kind="choice",
+                choices=_open_questions,
+                value=_first(_open_questions),
+            ),
+            Field(name="text", label="Answer", kind="text", required=True, suggested=_suggested_answers),
         ),
         checks=False,
     ),
     PageAction(
         name="promote",
         label="Make ready",
-        operation="update",
-        said="made ready",
+        done="made ready",
         about="Put the task into the ready queue.",
         status="ready",
     ),
     PageAction(
         name="unblock",
         label="Unblock",
-        operation="unblock",
-        said="unblocked",
+        done="unblocked",
         about="What was in the way is out of the way.",
     ),
     PageAction(
         name="resume",
         label="Resume",
-        operation="resume",
-        said="resumed",
+        done="resumed",
         about="Let the task go on.",
     ),
     PageAction(
         name="retry",
         label="Retry",
-        operation="retry",
-        said="queued again",
+        done="queued again",
         about="Run the task again. Earlier runs are kept.",
         fields=(_NEEDED,),
     ),
     PageAction(
         name="edit",
         label="Edit",
-        operation="edit",
-        said="saved",
+        done="saved",
         about="Change what the task says of itself.",
         fields=(
             Field(name="title", label="Title", required=True, value=lambda task: str(task["title"])),
             Field(name="description", label="Description", kind="text", note="Markdown", value=description),
             *_FIELDS,
         ),
-        shapes=_edited,
+        shapes=_edit_arguments,
     ),
     PageAction(
         name="link",
         label="Link",
-        operation="link",
-        said="linked",
+        done="linked",
         about="Connect the task with another one, or with a file.",
         fields=(
             Field(
@@ -256,8 +249,7 @@ ACTIONS: Final = (
     PageAction(
         name="unlink",
         label="Unlink",
-        operation="unlink",
-        said="unlinked",
+        done="unlinked",
         about="Take a connection away.",
         fields=(
             Field(
@@ -279,32 +271,28 @@ ACTIONS: Final = (
     PageAction(
         name="pause",
         label="Pause",
-        operation="pause",
-        said="paused",
+        done="paused",
         about="Hold the task. A run is asked to stop.",
         fields=(_REASON,),
     ),
     PageAction(
         name="block",
         label="Block",
-        operation="block",
-        said="blocked",
+        done="blocked",
         about="Hold the task until something outside of it is settled.",
         fields=(_NEEDED,),
     ),
     PageAction(
         name="shelve",
         label="To the backlog",
-        operation="update",
-        said="put into the backlog",
+        done="put into the backlog",
         about="Take the task out of the ready queue. It stays there until somebody makes it ready.",
         status="backlog",
     ),
     PageAction(
         name="release",
         label="Release",
-        operation="release",
-        said="given back",
+        done="given back",
         about="Take the task from its agent and put it into the ready queue. The run ends.",
         fields=(_REASON,),
         danger=True,
@@ -312,15 +300,13 @@ ACTIONS: Final = (
     PageAction(
         name="archive",
         label="Archive",
-        operation="archive",
-        said="archived",
+        done="archived",
         about="Put the task and its runs into the archive.",
     ),
     PageAction(
         name="cancel",
         label="Cancel",
-        operation="cancel",
-        said="cancelled",
+        done="cancelled",
         about="Stop the task and everything unfinished below it. Runs are stopped; what they did not report is lost.",
         fields=(_REASON,),
         danger=True,
@@ -328,8 +314,7 @@ ACTIONS: Final = (
     PageAction(
         name="comment",
         label="Comment",
-        operation="comment",
-        said="said",
+        done="said",
         about="Say something of the task.",
         fields=(Field(name="text", label="Comment", kind="text", required=True, note="Markdown"),),
         checks=False,
@@ -338,8 +323,7 @@ ACTIONS: Final = (
 CREATE: Final = PageAction(
     name="create",
     label="Create",
-    operation="create",
-    said="created",
+    done="created",
     about="A new task.",
     fields=(
         Field(name="title", label="Title", required=True),
@@ -350,14 +334,10 @@ CREATE: Final = PageAction(
         Field(name="workflow", label="Workflow"),
         Field(name="backlog", label="Put it into the backlog", kind="flag"),
     ),
-    shapes=_created,
+    shapes=_create_arguments,
     checks=False,
 )
 BY_NAME: Final = {action.name: action for action in ACTIONS}
-
-
-_WITH_LINKS: Final = "unlink"  # is offered where links are, and there is one
-_FOR_THE_HOLDER: Final = "release"  # who may act for the holder is decided with the call
 
 
 class PageOffer(msgspec.Struct, frozen=True):
@@ -367,31 +347,30 @@ class PageOffer(msgspec.Struct, frozen=True):
     arguments: dict[str, Any] = {}
 
 
-def offered(task: Shown, ask: Asker) -> dict[str, PageOffer]:
+def offered(task: TaskData, ask: Operations) -> dict[str, PageOffer]:
     """What may be done with a task now, by name: the operation `moves` says it, and the token allows it."""
-    found = _known(ask("moves", task_id=task["id"])["actions"], ask)
-    if "link" in found and task.get("relationships") and ask.may(_WITH_LINKS):
-        found[_WITH_LINKS] = PageOffer(BY_NAME[_WITH_LINKS])
-    if _FOR_THE_HOLDER not in found and (held := task.get("lease")) and ask.may(_FOR_THE_HOLDER):
-        found[_FOR_THE_HOLDER] = PageOffer(BY_NAME[_FOR_THE_HOLDER], {"agent": held["agent"], "run": held["runId"]})
+    found = _offers(ask("moves", task_id=task["id"])["actions"], ask)
+    if "link" in found and task.get("relationships") and ask.may(_UNLINK):
+        found[_UNLINK] = PageOffer(BY_NAME[_UNLINK])
+    if _RELEASE not in found and (lease := task.get("lease")) and ask.may(_RELEASE):
+        found[_RELEASE] = PageOffer(BY_NAME[_RELEASE], {"agent": lease["agent"], "run": lease["runId"]})
     return {action.name: found[action.name] for action in ACTIONS if action.name in found}
 
 
-def moves(told: Shown, ask: Asker) -> dict[str, PageAction]:
-    """Where a task may be moved, and by which action, of what `moves` has told. Nothing is approved by a move."""
-    return {one["to"]: offer.action for one in told["moves"] for offer in _known([one], ask).values()}
+def moves(answer: Mapping[str, Any], ask: Operations) -> dict[str, PageAction]:
+    """Where a task may be moved, and by which action, as the operation `moves` answers. No move approves anything."""
+    return {call["to"]: offer.action for call in answer["moves"] for offer in _offers([call], ask).values()}
 
 
-def _known(told: list[dict[str, Any]], ask: Asker) -> dict[str, PageOffer]:
-    """The actions that the page has a form for; of several hops the first one counts."""
+def _offers(calls: list[dict[str, Any]], ask: Operations) -> dict[str, PageOffer]:
+    """Those of these calls that the page has a form for, by the action's name; of several hops the first one counts."""
     found: dict[str, PageOffer] = {}
-    for one in told:
-        given = one["arguments"]
+    for call in calls:
+        given = call["arguments"]
         for action in ACTIONS:
-            same = action.operation == one["operation"] and action.status in (None, given.get("status"))
+            same = action.operation == call["operation"] and action.status in (None, given.get("status"))
             if same and action.name not in found and ask.may(action.operation):
-                asked = {field.name for field in action.fields} | {"taskId", *one["asks"]}
-                found[action.name] = PageOffer(
-                    action, {name: value for name, value in given.items() if name not in asked}
-                )
+                in_form = {field.name for field in action.fields} | {"taskId", *call["asks"]}
+                more = {name: value for name, value in given.items() if name not in in_form}
+                found[action.name] = PageOffer(action, more)
     return found

@@ -1,115 +1,132 @@
-"""Views over time: what happened, what agents hand over and write, and how work goes. Must not word events itself."""
+"""Views over time: what happened, what agents hand over and write to each other, and how work goes."""
 
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
 from aof.errors import AofError
+from aof.handoffs.model import HandoffState
 from aof.kernel.model import STATUSES, Event, iso, millis
 from aof.queries import read_models
 from aof.queries.stories import Story, stories
 from aof.support.typed import prepare_type
 from aof.surfaces.board import view
 from aof.surfaces.board.rendering import words
-from aof.surfaces.board.view import Asker, PageAddress, PageView
+from aof.surfaces.board.view import Operations, PageAddress, PageView
 
-_ACTIVITY_EACH: Final = 60  # stories of a page
+_KINDS: Final = {"task": "Tasks", "worklog": "Worklog", "mail": "Mail", "handoff": "Handoffs"}
+_HANDOFF_STATES: Final = ("open", *get_args(HandoffState), "all")
+_MAIL_STATES: Final = ("unread", "acknowledged", "actioned", "blocked", "closed")
+_STORIES: Final = 60  # of a page
 _PIECE, _FARTHEST = 300, 20  # events that are read at once, and how many times for one page
-_DAY_MS: Final = 86_400_000
-KINDS: Final = {"task": "Tasks", "worklog": "Worklog", "mail": "Mail", "handoff": "Handoffs"}
+_LISTED: Final = 50  # messages, handoffs, or entries of the worklog
+_RUNS, _MOST_RUNS = 40, 500
+_SPANS: Final = (1, 7, 14, 30, 90, 365)
+_BOTTOM_UP: Final = ("done", "cancelled", "deadletter", "review", "in-progress", "blocked", "ready", "backlog")
+_SHORTEST: Final = 7  # days of the charts: a single one shows no course
+_ROW: Final = 26  # units of the drawing that a lane is high
+_TICKS: Final = 6
+_WIDE: Final = 1_000
+_NARROWEST: Final = 2
+_MINUTE: Final = 60_000
+_DAY: Final = 24 * 60 * _MINUTE
 
 
-def handoffs(ask: Asker, asked: PageAddress) -> dict[str, Any]:
-    """Handoffs, those that something is still to come of unless another state is asked for."""
-    state = asked.text("state") if asked.text("state") in STATES else "open"
-    found = ask(
-        "handoff_list",
-        task=ask.task(asked.text("task")),
-        from_agent=asked.text("from"),
-        to_agent=asked.text("to"),
-        state=None if state == "all" else state,
-        limit=_CORRESPONDENCE_EACH,
-        cursor=asked.text("cursor"),
-    )
-    return {"handoffs": found["handoffs"], "total": found["total"], "state": state, "states": STATES, **_next(found)}
-
-
-def mailbox(ask: Asker, asked: PageAddress) -> dict[str, Any]:
-    """Messages, newest first."""
-    status = asked.text("status") if asked.text("status") in MAIL else None
-    found = ask(
-        "mail_list",
-        agent=asked.text("agent"),
-        from_agent=asked.text("from"),
-        to=asked.text("to"),
-        status=status,
-        limit=_CORRESPONDENCE_EACH,
-        cursor=asked.text("cursor"),
-    )
-    late = {one["messageId"] for one in found["overdue"]}
-    shown = [one | {"late": one["messageId"] in late} for one in found["messages"]]
-    return {"messages": shown, "total": found["total"], "chosen": status, "statuses": MAIL, **_next(found)}
-
-
-def worklog(ask: Asker, asked: PageAddress) -> dict[str, Any]:
-    """The pinned lines, the decisions and the last entries."""
-    limit = asked.number("n", _CORRESPONDENCE_EACH, least=1, most=1_000)
-    found = ask(
-        "worklog_show",
-        type=asked.text("type"),
-        agent=asked.text("agent"),
-        task=ask.task(asked.text("task")),
-        limit=limit,
-    )
-    more = limit + _CORRESPONDENCE_EACH if found["total"] > len(found["entries"]) else None
-    return {
-        "pinned": found["status"],
-        "decisions": found["decisions"],
-        "entries": found["entries"][::-1],
-        "total": found["total"],
-        "more": more,
-    }
-
-
-_OWN: Final = {
-    "worklog": worklog,
-    "mail": mailbox,
-    "handoff": handoffs,
-}
-
-
-def activity(ask: Asker, asked: PageAddress) -> dict[str, Any]:
+def activity(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The latest stories, or one kind of what agents write to each other."""
-    kind = asked.text("kind") if asked.text("kind") in KINDS else None
-    shared = {"kind": kind, "kinds": KINDS, "agents": view.agent_names(ask)}
-    if (own := _OWN.get(kind or "")) is not None:
-        found = own(ask, asked)
-        return (
-            shared | found | {"titles": _titles(ask, {one["context"]["task_id"] for one in found.get("handoffs", ())})}
-        )
-    agent, task_id = asked.text("agent"), ask.task(asked.text("task"))
-    told, before = _latest(ask, asked.number("before", 0), kind, agent, task_id)
-    today = iso(ask.now())[:10]
-    yesterday = iso(ask.now() - _DAY_MS)[:10]
-    named = {today: "Today", yesterday: "Yesterday"}
+    kind = page.text("kind") if page.text("kind") in _KINDS else None
+    shared = {"kind": kind, "kinds": _KINDS, "agents": view.agent_names(ask)}
+    match kind:
+        case "worklog":
+            return shared | {"titles": {}} | _worklog(ask, page)
+        case "mail":
+            return shared | {"titles": {}} | _mailbox(ask, page)
+        case "handoff":
+            own = _handoffs(ask, page)
+            return shared | own | {"titles": _titles(ask, {one["context"]["task_id"] for one in own["handoffs"]})}
+    agent, task_id = page.text("agent"), ask.task(page.text("task"))
+    latest, before = _latest(ask, page.number("before", 0), kind, agent, task_id)
+    names = {iso(ask.now())[:10]: "Today", iso(ask.now() - _DAY)[:10]: "Yesterday"}
     days = [
-        {"day": day, "named": named.get(day, day), "stories": list(those)}
-        for day, those in groupby(told, key=lambda one: one.event.timestamp[:10])
+        {"day": day, "named": names.get(day, day), "stories": list(those)}
+        for day, those in groupby(latest, key=lambda one: one.event.timestamp[:10])
     ]
     return shared | {
         "days": days,
-        "titles": _titles(ask, {one.about for one in told if one.about}),
+        "titles": _titles(ask, {one.about for one in latest if one.about}),
         "agent": agent,
         "task_id": task_id,
         "before": before,
     }
 
 
+def _handoffs(ask: Operations, page: PageAddress) -> dict[str, Any]:
+    """Handoffs: the open ones unless the address names another state."""
+    state = page.text("state") if page.text("state") in _HANDOFF_STATES else "open"
+    found = ask(
+        "handoff_list",
+        task=ask.task(page.text("task")),
+        from_agent=page.text("from"),
+        to_agent=page.text("to"),
+        state=None if state == "all" else state,
+        limit=_LISTED,
+        cursor=page.text("cursor"),
+    )
+    return {
+        "handoffs": found["handoffs"],
+        "total": found["total"],
+        "state": state,
+        "states": _HANDOFF_STATES,
+        "next_cursor": found.get("nextCursor"),
+    }
+
+
+def _mailbox(ask: Operations, page: PageAddress) -> dict[str, Any]:
+    """Messages, newest first."""
+    status = page.text("status") if page.text("status") in _MAIL_STATES else None
+    found = ask(
+        "mail_list",
+        agent=page.text("agent"),
+        from_agent=page.text("from"),
+        to=page.text("to"),
+        status=status,
+        limit=_LISTED,
+        cursor=page.text("cursor"),
+    )
+    late = {one["messageId"] for one in found["overdue"]}
+    return {
+        "messages": [one | {"late": one["messageId"] in late} for one in found["messages"]],
+        "total": found["total"],
+        "chosen": status,
+        "statuses": _MAIL_STATES,
+        "next_cursor": found.get("nextCursor"),
+    }
+
+
+def _worklog(ask: Operations, page: PageAddress) -> dict[str, Any]:
+    """The pinned lines, the decisions and the last entries."""
+    limit = page.number("n", _LISTED, least=1, most=1_000)
+    found = ask(
+        "worklog_show",
+        type=page.text("type"),
+        agent=page.text("agent"),
+        task=ask.task(page.text("task")),
+        limit=limit,
+    )
+    return {
+        "pinned": found["status"],
+        "decisions": found["decisions"],
+        "entries": found["entries"][::-1],
+        "total": found["total"],
+        "more": limit + _LISTED if found["total"] > len(found["entries"]) else None,
+    }
+
+
 def _latest(
-    ask: Asker, before: int, kind: str | None, agent: str | None, task_id: str | None
+    ask: Operations, before: int, kind: str | None, agent: str | None, task_id: str | None
 ) -> tuple[list[Story], int | None]:
     """Stories that match, newest first, and the number of the event before which the next page begins.
 
@@ -124,7 +141,7 @@ def _latest(
             begun = next((place for place, one in enumerate(events) if one.begins == one.seq), 0)
             events = events[begun:]
         for story in reversed(list(stories(events))):
-            if len(found) == _ACTIVITY_EACH:
+            if len(found) == _STORIES:
                 return found, found[-1].event.begins
             if (kind or story.kind) == story.kind and agent in (None, story.who, story.event.actor):
                 found.append(story)
@@ -134,7 +151,7 @@ def _latest(
     return found, before
 
 
-def _titles(ask: Asker, task_ids: set[str]) -> dict[str, str]:
+def _titles(ask: Operations, task_ids: set[str]) -> dict[str, str]:
     titles: dict[str, str] = {}
     for one in task_ids:
         try:
@@ -144,51 +161,14 @@ def _titles(ask: Asker, task_ids: set[str]) -> dict[str, str]:
     return titles
 
 
-ACTIVITY = PageView(
-    name="activity", path="/activity", template="activity.html", title="Activity", key="v", context=activity
-)
-
-
-_CORRESPONDENCE_EACH = 50
-STATES: Final = (
-    "open",
-    "queued",
-    "requested",
-    "deferred",
-    "accepted",
-    "rejected",
-    "escalated",
-    "completed",
-    "failed",
-    "all",
-)
-MAIL: Final = ("unread", "acknowledged", "actioned", "blocked", "closed")
-
-
-def _next(found: dict[str, Any]) -> dict[str, Any]:
-    return {"next_cursor": found.get("nextCursor")}
-
-
-_INSIGHTS_EACH, _MOST = 40, 500
-_SPANS: Final = (1, 7, 14, 30, 90, 365)
-_BOTTOM_UP: Final = ("done", "cancelled", "deadletter", "review", "in-progress", "blocked", "ready", "backlog")
-_SHORTEST: Final = 7  # days of the charts: a single one shows no course
-_ROW: Final = 26  # units of the drawing that a lane is high
-_TICKS: Final = 6
-_WIDE: Final = 1_000
-_NARROWEST: Final = 2
-_MINUTE: Final = 60_000
-_DAY: Final = 24 * 60 * _MINUTE
-
-
-def insights(ask: Asker, asked: PageAddress) -> dict[str, Any]:
+def insights(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The flow of some days, and the runs in them."""
-    days = asked.number("days", 14, least=1, most=366)
+    days = page.number("days", 14, least=1, most=366)
     shared = {"days": days, "spans": _SPANS, "agents": view.agent_names(ask)}
-    return {**shared, **_flow(ask, max(days, _SHORTEST)), **_runs(ask, asked, days)}
+    return {**shared, **_flow(ask, max(days, _SHORTEST)), **_runs(ask, page, days)}
 
 
-def _flow(ask: Asker, days: int) -> dict[str, Any]:
+def _flow(ask: Operations, days: int) -> dict[str, Any]:
     found = ask("flow", days=days)
     shown = [one for one in _BOTTOM_UP if any(day["byStatus"].get(one) for day in found["days"])]
     chart = {
@@ -202,13 +182,13 @@ def _flow(ask: Asker, days: int) -> dict[str, Any]:
     return {"flow": found, "chart": chart, "statuses": STATUSES}
 
 
-def _runs(ask: Asker, asked: PageAddress, days: int) -> dict[str, Any]:
+def _runs(ask: Operations, page: PageAddress, days: int) -> dict[str, Any]:
     """The runs, in lanes."""
-    by = "task" if asked.text("by") == "task" else "agent"
-    now, limit = ask.now(), asked.number("n", _INSIGHTS_EACH, least=1, most=_MOST)
+    by = "task" if page.text("by") == "task" else "agent"
+    now, limit = ask.now(), page.number("n", _RUNS, least=1, most=_MOST_RUNS)
     since = now - days * _DAY
     found = ask(
-        "timeline", task_id=ask.task(asked.text("task")), agent=asked.text("agent"), since=iso(since), limit=limit
+        "timeline", task_id=ask.task(page.text("task")), agent=page.text("agent"), since=iso(since), limit=limit
     )
     lanes: dict[str, list[dict[str, Any]]] = {}
     for row in found["rows"]:
@@ -224,7 +204,7 @@ def _runs(ask: Asker, asked: PageAddress, days: int) -> dict[str, Any]:
         for place, (name, rows) in enumerate((name, track) for name, rows in lanes.items() for track in _tracks(rows))
     ]
     ticks = [
-        {"x": _WIDE * number / _TICKS, "at": _said(start + (now - start) * number // _TICKS, now - start)}
+        {"x": _WIDE * number / _TICKS, "at": _tick_text(start + (now - start) * number // _TICKS, now - start)}
         for number in range(_TICKS)
     ]
     return {
@@ -234,12 +214,12 @@ def _runs(ask: Asker, asked: PageAddress, days: int) -> dict[str, Any]:
         "ticks": ticks,
         "height": len(drawn) * _ROW,
         "by": by,
-        "more": min(limit + _INSIGHTS_EACH, _MOST) if found["total"] > limit else None,
+        "more": min(limit + _RUNS, _MOST_RUNS) if found["total"] > limit else None,
     }
 
 
 def _tracks(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """The runs of one lane, the last one first, in as many lines as it takes that none covers another."""
+    """The runs of one lane, the last one first, in as many lines as are needed so that none covers another."""
     tracks: list[list[dict[str, Any]]] = []
     for row in rows:
         ends = millis(row["endedAt"]) if "endedAt" in row else None
@@ -252,8 +232,8 @@ def _tracks(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return tracks
 
 
-def _said(moment: int, span: int) -> str:
-    """A moment as finely as the span needs it to tell the ticks apart."""
+def _tick_text(moment: int, span: int) -> str:
+    """A moment, as precise as the ticks of a chart over this span need it."""
     text = iso(moment)
     return text[11:19] if span < _TICKS * _MINUTE else text[11:16] if span <= _DAY else f"{text[5:10]} {text[11:16]}"
 
@@ -261,11 +241,11 @@ def _said(moment: int, span: int) -> str:
 def _bars(row: dict[str, Any], start: int, now: int) -> list[dict[str, Any]]:
     """A run as a bar, and over it the times in which it waited."""
     end = millis(row["endedAt"]) if "endedAt" in row else now
-    said = f"{row['agent']} · {row['title']} · {words(row['status'])}"
-    whole = _bar(start, now, millis(row["startedAt"]), end) | {"kind": row["status"], "said": said, "row": row}
+    text = f"{row['agent']} · {row['title']} · {words(row['status'])}"
+    whole = _bar(start, now, millis(row["startedAt"]), end) | {"kind": row["status"], "text": text, "row": row}
     waits = [
         _bar(start, now, millis(wait["since"]), min(millis(wait["until"]) if "until" in wait else end, end))
-        | {"kind": "waited", "said": f"{said}: waited for an answer", "row": row}
+        | {"kind": "waited", "text": f"{text}: waited for an answer", "row": row}
         for wait in row["waits"]
     ]
     return [whole, *waits]
@@ -277,6 +257,9 @@ def _bar(start: int, end: int, since: int, until: int) -> dict[str, Any]:
     return {"x": round(left, 1), "width": round(max(_WIDE * (until - max(since, start)) / width, _NARROWEST), 1)}
 
 
+ACTIVITY = PageView(
+    name="activity", path="/activity", template="activity.html", title="Activity", key="v", context=activity
+)
 INSIGHTS = PageView(
     name="insights", path="/insights", template="insights.html", title="Insights", key="i", context=insights
 )

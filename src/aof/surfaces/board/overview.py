@@ -13,10 +13,10 @@ from aof.kernel.model import FINISHED, STATUSES
 from aof.surfaces.board import view
 from aof.surfaces.board.actions import BY_NAME, PageAction, last_entries
 from aof.surfaces.board.rendering import short, words
-from aof.surfaces.board.view import Asker, PageAddress, PageView
+from aof.surfaces.board.view import Operations, PageAddress, PageView
 
-_NEEDS_EACH, _NEEDS_MOST = 30, 500
-LABELS: Final = {
+_NEEDS, _MOST_NEEDS = 30, 500
+_LABELS: Final = {
     "question": "asks",
     "gate": "review",
     "overdue": "overdue",
@@ -34,50 +34,9 @@ _ACTIONS: Final = {
     "overdue": ("edit",),
     "lease": ("release",),
 }
-
-
-_MOMENT: Final = re.compile(r"(?m)(?<=^- )\d{4}-\d\d-\d\dT[\d:.]+Z ")
 _IN_PLACE: Final = {"gate": ("approve", "reject"), "question": ("answer",)}
-
-
-def needs(ask: Asker, asked: PageAddress) -> dict[str, Any]:
-    """The inbox, each with what can be done about it."""
-    kind, limit = asked.text("kind"), asked.number("n", _NEEDS_EACH, least=1, most=_NEEDS_MOST)
-    kind = kind if kind in LABELS else None
-    found = ask("inbox", kind=[kind] if kind else None, limit=limit)
-    return {
-        "items": [one | _offered(ask, one) for one in found["items"]],
-        "total": found["total"],
-        "counts": found["byKind"],
-        "kind": kind,
-        "labels": LABELS,
-        "more": min(limit + _NEEDS_EACH, _NEEDS_MOST),
-    }
-
-
-def _offered(ask: Asker, one: dict[str, Any]) -> dict[str, Any]:
-    """What can be done about it: in place, or in a dialog; of a review also what was reported."""
-    kind = one["kind"]
-    named = (BY_NAME[name] for name in _ACTIONS.get(kind, ()))
-    actions: list[PageAction] = [action for action in named if ask.may(action.operation)]
-    inline = [name for name in _IN_PLACE.get(kind, ()) if ask.may(name)]
-    offered = {"actions": actions, "inline": inline, "key": secrets.token_hex(8)}
-    return offered | ({"report": _report(ask, one["taskId"])} if kind == "gate" else {})
-
-
-def _report(ask: Asker, task_id: str) -> dict[str, Any]:
-    """What the last run said of itself."""
-    try:
-        task = ask("show", task_id=task_id)
-    except AofError:
-        return {"result": None, "said": ""}  # it was removed or damaged meanwhile; the rest is shown all the same
-    return {"result": task.get("result"), "said": _MOMENT.sub("", last_entries(task))}
-
-
-NEEDS = PageView(name="needs", path="/", template="needs.html", title="Needs you", key="n", context=needs)
-
-
-COLUMNS: Final = (
+_MOMENT: Final = re.compile(r"(?m)(?<=^- )\d{4}-\d\d-\d\dT[\d:.]+Z ")
+_COLUMNS: Final = (
     "backlog",
     "waiting",
     "ready",
@@ -88,60 +47,86 @@ COLUMNS: Final = (
     "done",
     "cancelled",
 )
-_LATEST_FIRST: Final = ("deadletter", "done", "cancelled")
-_COLLAPSED: Final = _LATEST_FIRST
+_FOLDED: Final = ("deadletter", "done", "cancelled")  # and the latest first in them
 _ONLY_FILLED: Final = ("waiting", "deadletter")  # nothing is ever moved there by hand
-_FIRST: Final = (
-    "in-progress",
-    "review",
-    "ready",
-    "blocked",
-    "waiting",
-    "backlog",
-)  # where one column is shown at a time
+_FIRST: Final = ("in-progress", "review", "ready", "blocked", "waiting", "backlog")  # where one column is shown only
 _GROUPS: Final = ("agent", "parent")
-_BOARD_EACH, _BOARD_MOST, _AGENTS = 50, 1_000, 500
+_CARDS, _MOST_CARDS = 50, 1_000  # of a column
+_MOST_AGENTS: Final = 500
+_MOST_DRAWN: Final = 200  # tasks in a graph
+_MOST_LISTED: Final = 1_000  # tasks of each status that a graph is made of
+_OPEN: Final = [status for status in STATUSES if status not in FINISHED or status == "deadletter"]
 
 
-def filters(asked: PageAddress) -> dict[str, Any]:
-    """Which tasks, as the address says it."""
+def needs(ask: Operations, page: PageAddress) -> dict[str, Any]:
+    """The inbox, each with what can be done about it."""
+    kind, limit = page.text("kind"), page.number("n", _NEEDS, least=1, most=_MOST_NEEDS)
+    kind = kind if kind in _LABELS else None
+    found = ask("inbox", kind=[kind] if kind else None, limit=limit)
     return {
-        "search": asked.text("q"),
-        "agent": asked.text("agent"),
-        "tag": asked.text("tag"),
-        "priority": asked.text("priority"),
-        "overdue": True if asked.flag("overdue") else None,
+        "items": [one | _offered(ask, one) for one in found["items"]],
+        "total": found["total"],
+        "counts": found["byKind"],
+        "kind": kind,
+        "labels": _LABELS,
+        "more": min(limit + _NEEDS, _MOST_NEEDS),
     }
 
 
-def board(ask: Asker, asked: PageAddress) -> dict[str, Any]:
+def _offered(ask: Operations, one: dict[str, Any]) -> dict[str, Any]:
+    """What can be done about one item: in place, or in a dialog; for a review also what was reported."""
+    kind = one["kind"]
+    named = (BY_NAME[name] for name in _ACTIONS.get(kind, ()))
+    actions: list[PageAction] = [action for action in named if ask.may(action.operation)]
+    inline = [name for name in _IN_PLACE.get(kind, ()) if ask.may(name)]
+    offered = {"actions": actions, "inline": inline, "key": secrets.token_hex(8)}
+    return offered | ({"report": _report(ask, one["taskId"])} if kind == "gate" else {})
+
+
+def _report(ask: Operations, task_id: str) -> dict[str, Any]:
+    """The result of a task, and the last entries of its work log."""
+    try:
+        task = ask("show", task_id=task_id)
+    except AofError:
+        return {"result": None, "last_entries": ""}  # it was removed or damaged meanwhile; the rest is shown
+    return {"result": task.get("result"), "last_entries": _MOMENT.sub("", last_entries(task))}
+
+
+def board(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The columns, each with its first tasks."""
-    chosen = filters(asked)
-    agents = ask("agents", limit=_AGENTS)["agents"] if ask.may("agents") else []
+    chosen = {
+        "search": page.text("q"),
+        "agent": page.text("agent"),
+        "tag": page.text("tag"),
+        "priority": page.text("priority"),
+        "overdue": True if page.flag("overdue") else None,
+    }
+    agents = ask("agents", limit=_MOST_AGENTS)["agents"] if ask.may("agents") else []
     counts = _counts(ask, chosen)
-    opened, group, here = asked.words("open"), asked.text("group"), asked.text("column")
-    here = here if here in COLUMNS else next((name for name in _FIRST if counts[name]), "ready")
+    opened, group, here = page.words("open"), page.text("group"), page.text("column")
+    here = here if here in _COLUMNS else next((name for name in _FIRST if counts[name]), "ready")
     columns: list[dict[str, Any]] = []
-    for name in COLUMNS:
-        total, limit = counts[name], asked.number(f"n-{name}", _BOARD_EACH, least=1, most=_BOARD_MOST)
+    for name in _COLUMNS:
+        total, limit = counts[name], page.number(f"n-{name}", _CARDS, least=1, most=_MOST_CARDS)
         if not total and name in _ONLY_FILLED:
             continue
-        folds = name in _COLLAPSED
-        is_open = not folds or name in opened or name == asked.text("column") or (chosen["search"] and total)
+        folds = name in _FOLDED
+        is_open = not folds or name in opened or name == page.text("column") or (chosen["search"] and total)
         tasks = _tasks(ask, name, limit, chosen) if total and is_open else []
         if name == "in-progress":
-            held = _held(agents)
+            leases = (one for agent in agents for one in agent["holds"])  # of several hops, the least time left counts
+            held = {one["taskId"]: one for one in sorted(leases, key=lambda one: one["leaseEnds"], reverse=True)}
             tasks = [task | {"held": held.get(task["id"])} for task in tasks]
         columns.append(
             {
                 "name": name,
                 "total": total,
                 "shown": len(tasks),
-                "groups": _grouped(tasks, group),
+                "groups": _group(tasks, group),
                 "open": is_open,
                 "folds": folds,
                 "toggled": ",".join(sorted({*opened} ^ {name})) or None,
-                "more": limit + _BOARD_EACH,
+                "more": limit + _CARDS,
             }
         )
     shown = [task for column in columns for _, tasks in column["groups"] for task in tasks]
@@ -158,29 +143,23 @@ def board(ask: Asker, asked: PageAddress) -> dict[str, Any]:
     }
 
 
-def _counts(ask: Asker, chosen: dict[str, Any]) -> dict[str, int]:
-    """How many tasks are in each column."""
+def _counts(ask: Operations, chosen: dict[str, Any]) -> dict[str, int]:
+    """The number of tasks in each column."""
     found: dict[str, int] = ask("status", compact=True, **chosen)["byStatus"]
     waiting = ask("list", waits=True, limit=0, **chosen)["total"] if found.get("ready") else 0
-    return dict.fromkeys(COLUMNS, 0) | found | {"waiting": waiting, "ready": found.get("ready", 0) - waiting}
+    return dict.fromkeys(_COLUMNS, 0) | found | {"waiting": waiting, "ready": found.get("ready", 0) - waiting}
 
 
-def _tasks(ask: Asker, name: str, limit: int, chosen: dict[str, Any]) -> list[dict[str, Any]]:
-    order = {"sort": "id", "reverse": True} if name in _LATEST_FIRST else {"sort": "priority"}
+def _tasks(ask: Operations, name: str, limit: int, chosen: dict[str, Any]) -> list[dict[str, Any]]:
+    order = {"sort": "id", "reverse": True} if name in _FOLDED else {"sort": "priority"}
     if name in ("waiting", "ready"):
         order |= {"status": "ready", "waits": name == "waiting"}
     found: list[dict[str, Any]] = ask("list", **({"status": name} | order), limit=limit, full=True, **chosen)["tasks"]
     return found
 
 
-def _held(agents: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """What is held, by the tasks' IDs; of several hops the one that has least time left."""
-    held = (one for agent in agents for one in agent["holds"])
-    return {one["taskId"]: one for one in sorted(held, key=lambda one: one["leaseEnds"], reverse=True)}
-
-
-def _grouped(tasks: list[dict[str, Any]], group: str | None) -> list[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """The tasks under their agents or parents, those without one last; all together where nobody asked."""
+def _group(tasks: list[dict[str, Any]], group: str | None) -> list[tuple[dict[str, str], list[dict[str, Any]]]]:
+    """The tasks under their agents or parents, those without one last; all in one group where no groups are wanted."""
     if group not in _GROUPS:
         return [({}, tasks)]
 
@@ -192,48 +171,35 @@ def _grouped(tasks: list[dict[str, Any]], group: str | None) -> list[tuple[dict[
     return [({"id": name, "title": title}, list(some)) for (_, name, title), some in together]
 
 
-BOARD = PageView(name="board", path="/tasks", template="board.html", title="Board", key="b", context=board)
-
-
-_AGENTS_MOST = 500
-
-
-def agents(ask: Asker, asked: PageAddress) -> dict[str, Any]:
+def agents(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """All agents, or those whose name or team has this text."""
-    found = ask("agents", limit=_AGENTS_MOST)
-    text = (asked.text("q") or "").casefold()
+    found = ask("agents", limit=_MOST_AGENTS)
+    text = (page.text("q") or "").casefold()
     kept = [one for one in found["agents"] if text in f"{one['id']} {one.get('name')} {one.get('team')}".casefold()]
-    return {"agents": kept, "total": found["total"], "text": asked.text("q") or ""}
+    return {"agents": kept, "total": found["total"], "text": page.text("q") or ""}
 
 
-AGENTS = PageView(name="agents", path="/agents", template="agents.html", title="Agents", key="a", context=agents)
-
-
-_GRAPH_MOST: Final = 200  # tasks in a drawing
-_LISTED: Final = 1_000  # tasks of each status that are looked at
-_OPEN: Final = [status for status in STATUSES if status not in FINISHED or status == "deadletter"]
-
-
-def graph(ask: Asker, asked: PageAddress) -> dict[str, Any]:
+def graph(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The whole project, or the tasks around the one that is asked for."""
-    return _around(ask, asked.text("task") or "", asked) if asked.text("task") else _project(ask, asked)
+    task_id = page.text("task")
+    return _around(ask, task_id, page) if task_id else _project(ask, page)
 
 
-def around(ask: Asker, asked: PageAddress) -> dict[str, Any]:
+def around(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """The neighbourhood of a task."""
-    return _around(ask, asked.path["task_id"], asked)
+    return _around(ask, page.path["task_id"], page)
 
 
-def _project(ask: Asker, asked: PageAddress) -> dict[str, Any]:
+def _project(ask: Operations, page: PageAddress) -> dict[str, Any]:
     """Every task that is connected with another one; what is finished is only counted, unless it is asked for."""
-    finished = asked.flag("finished")
-    chosen = {"search": asked.text("q"), "agent": asked.text("agent"), "tag": asked.text("tag")}
-    lists = [ask("list", status=one, limit=_LISTED, **chosen) for one in (STATUSES if finished else _OPEN)]
+    finished = page.flag("finished")
+    chosen = {"search": page.text("q"), "agent": page.text("agent"), "tag": page.text("tag")}
+    lists = [ask("list", status=one, limit=_MOST_LISTED, **chosen) for one in (STATUSES if finished else _OPEN)]
     rows = {one["id"]: one for found in lists for one in found["tasks"]}
     every = [(source, target, kind) for source, target, kind in ask("graph")["edges"]]
     edges = [edge for edge in every if edge[0] in rows and edge[1] in rows]
     groups, alone = _groups(rows, edges)
-    drawn = [task_id for group in groups for task_id in group][:_GRAPH_MOST]
+    drawn = [task_id for group in groups for task_id in group][:_MOST_DRAWN]
     shown = set(drawn)
     before = Counter(target for source, target, kind in every if kind == "blocks" and source not in rows)
     nodes = [_node(rows[one], behind=0 if any(chosen.values()) else before[one]) for one in drawn]
@@ -243,10 +209,7 @@ def _project(ask: Asker, asked: PageAddress) -> dict[str, Any]:
         "edges": [_edge(edge) for edge in edges if edge[0] in shown and edge[1] in shown],
         "drawing": {"nodes": nodes, "edges": _drawn(edges, shown)},
         "alone": [rows[one] for one in alone],
-        "left_out": sum(len(group) for group in groups)
-        - len(drawn)
-        + sum(found["total"] for found in lists)
-        - len(rows),
+        "left_out": sum(map(len, groups)) - len(drawn) + sum(found["total"] for found in lists) - len(rows),
         "filters": chosen,
         "finished": finished,
         "agents": view.agent_names(ask),
@@ -275,10 +238,10 @@ def _groups(rows: dict[str, Any], edges: list[tuple[str, str, str]]) -> tuple[li
     return sorted(groups, key=len, reverse=True), [one for one in rows if one not in near]
 
 
-def _around(ask: Asker, task_id: str, asked: PageAddress) -> dict[str, Any]:
-    limit = asked.number("n", _GRAPH_MOST, least=1, most=_GRAPH_MOST)
+def _around(ask: Operations, task_id: str, page: PageAddress) -> dict[str, Any]:
+    limit = page.number("n", _MOST_DRAWN, least=1, most=_MOST_DRAWN)
     found = ask("neighbourhood", task_id=task_id, limit=limit)
-    waiting = {one["id"] for one in ask("list", waits=True, limit=_LISTED)["tasks"]}
+    waiting = {one["id"] for one in ask("list", waits=True, limit=_MOST_LISTED)["tasks"]}
     found["nodes"] = [one | {"waits": one["id"] in waiting} for one in found["nodes"]]
     edges = [(one["source"], one["target"], one["kind"]) for one in found["edges"]]
     shown = {one["id"] for one in found["nodes"]}
@@ -317,5 +280,8 @@ def _node(task: dict[str, Any], *, root: str = "", behind: int = 0) -> dict[str,
     }
 
 
+NEEDS = PageView(name="needs", path="/", template="needs.html", title="Needs you", key="n", context=needs)
+BOARD = PageView(name="board", path="/tasks", template="board.html", title="Board", key="b", context=board)
+AGENTS = PageView(name="agents", path="/agents", template="agents.html", title="Agents", key="a", context=agents)
 AROUND = PageView(name="around", path="/graph/{task_id}", template="graph.html", title="Graph", context=around)
 GRAPH = PageView(name="graph", path="/graph", template="graph.html", title="Graph", key="d", context=graph)

@@ -1,7 +1,4 @@
-"""What a page is made of: templates, Markdown by others as safe HTML, and the files that the page loads.
-
-Must not know any view.
-"""
+"""What a page is made of: templates, Markdown by others as safe HTML, and the files that the page loads."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from aof.errors import NotFound
+from aof.errors import AofError, NotFound
 from aof.kernel.model import iso, millis
 
 CSP: Final = (
@@ -45,9 +42,23 @@ HEADERS: Final = {
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 _NOISE: Final = frozenset({"digest", "schemaVersion", "secretDigest"})  # of no use to a person
 _ID: Final = re.compile(r"\bTASK-\d{4}-(\d\d-\d\d-\d+)\b")
-_RENDERING_LONGEST: Final = 240  # characters of a summary
+_LONGEST_SUMMARY: Final = 240  # characters
+_LONGEST_MARKDOWN: Final = 200_000  # characters that are rendered; a longer text is shown as it is
 _WORDS: Final = {"in-progress": "in progress", "deadletter": "given up"}  # where a status is no word of its own
 _STEPS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "txt": "text/plain; charset=utf-8",
+    "json": "application/json",
+}
+_ASSET_HEADERS: Final = {
+    "Cache-Control": "no-cache",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Content-Security-Policy": "default-src 'none'; connect-src 'self'; frame-ancestors 'none'",
+}
 
 
 @cache
@@ -73,10 +84,15 @@ def environment() -> Environment:
     return made
 
 
-def render(template: str, status: int = 200, headers: dict[str, str] | None = None, **context: Any) -> Response:
+def render(template: str, status: int = 200, **context: Any) -> Response:
     """A template as an answer."""
     text = environment().get_template(template).render(context)
-    return HTMLResponse(text, status_code=status, headers=HEADERS | (headers or {}))
+    return HTMLResponse(text, status_code=status, headers=HEADERS)
+
+
+def problem_of(error: AofError) -> dict[str, str]:
+    """An error as templates show it."""
+    return {"code": error.code, "message": error.message, "hint": error.hint}
 
 
 def span(milliseconds: float) -> str:
@@ -88,17 +104,17 @@ def span(milliseconds: float) -> str:
     return "0 s"
 
 
-def moment(said: str | None, now: int) -> Markup:
+def moment(text: str | None, now: int) -> Markup:
     """A moment as how long ago it was, with the exact one beside; the page keeps it up to date."""
-    if not said:
+    if not text:
         return Markup("")
     try:
-        at = millis(said)
+        at = millis(text)
     except ValueError:
-        return Markup("<span>{}</span>").format(said)
+        return Markup("<span>{}</span>").format(text)
     ago = f"{span(now - at)} ago" if at <= now else f"in {span(at - now)}"
-    shown = datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(iso(at), shown, ago)
+    exact = datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return Markup('<time datetime="{}" title="{}" data-ago>{}</time>').format(iso(at), exact, ago)
 
 
 def short(task_id: str) -> str:
@@ -125,12 +141,12 @@ def summary(value: Any) -> str:
         )
     else:
         text = _plain(value)
-    return text if len(text) <= _RENDERING_LONGEST else f"{text[:_RENDERING_LONGEST]}…"
+    return text if len(text) <= _LONGEST_SUMMARY else f"{text[:_LONGEST_SUMMARY]}…"
 
 
 def _plain(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return " ".join(text[: _RENDERING_LONGEST * 2].split())
+    return " ".join(text[: _LONGEST_SUMMARY * 2].split())
 
 
 def data(value: Any) -> Markup:
@@ -141,7 +157,11 @@ def data(value: Any) -> Markup:
     return Markup(text)  # noqa: S704 - escaped above
 
 
-_MARKUP_LONGEST = 200_000  # characters that are rendered; a longer text is shown as it is
+def markdown(text: str) -> Markup:
+    """Markdown by others as safe HTML."""
+    if len(text) > _LONGEST_MARKDOWN:
+        return Markup(f"<pre>{html_escape(text)}</pre>")  # noqa: S704 - escaped here
+    return Markup(_parser().render(text))  # noqa: S704 - made by a parser that lets no HTML of the text through
 
 
 @cache
@@ -152,13 +172,6 @@ def _parser() -> MarkdownIt:
     parser.add_render_rule("heading_open", _heading)
     parser.add_render_rule("heading_close", _heading)
     return parser
-
-
-def markdown(text: str) -> Markup:
-    """The text as safe HTML."""
-    if len(text) > _MARKUP_LONGEST:
-        return Markup(f"<pre>{html_escape(text)}</pre>")  # noqa: S704 - escaped here
-    return Markup(_parser().render(text))  # noqa: S704 - made by a parser that lets no HTML of the text through
 
 
 def _link(self: Any, tokens: Sequence[Token], index: int, options: Any, _env: Any) -> str:
@@ -174,22 +187,6 @@ def _heading(self: Any, tokens: Sequence[Token], index: int, options: Any, _env:
     return str(self.renderToken(tokens, index, options, _env))
 
 
-_TYPES = {
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-    "txt": "text/plain; charset=utf-8",
-    "json": "application/json",
-}
-_FOLDERS = ("", "vendor/")
-_HEADERS = {
-    "Cache-Control": "no-cache",
-    "X-Content-Type-Options": "nosniff",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Content-Security-Policy": "default-src 'none'; connect-src 'self'; frame-ancestors 'none'",
-}
-
-
 class Asset(msgspec.Struct, frozen=True):
     """One file as it is sent."""
 
@@ -202,25 +199,23 @@ class Asset(msgspec.Struct, frozen=True):
 @cache
 def assets() -> dict[str, Asset]:
     """Every file by its name below `static`."""
-    return {
-        f"{folder}{one.name}": _asset(one.name, one.read_bytes())
-        for folder in _FOLDERS
-        for one in files(__package__).joinpath("static", folder).iterdir()
-        if one.is_file()
-    }
-
-
-def _asset(name: str, data: bytes) -> Asset:
-    kind = _TYPES.get(name.rpartition(".")[2], "application/octet-stream")
-    return Asset(data, gzip.compress(data, 9, mtime=0), f'"{sha256(data).hexdigest()[:20]}"', kind)
+    found: dict[str, Asset] = {}
+    for folder in ("", "vendor/"):
+        for file in files(__package__).joinpath("static", folder).iterdir():
+            if file.is_file():
+                content = file.read_bytes()
+                kind = _TYPES.get(file.name.rpartition(".")[2], "application/octet-stream")
+                tag = f'"{sha256(content).hexdigest()[:20]}"'
+                found[f"{folder}{file.name}"] = Asset(content, gzip.compress(content, 9, mtime=0), tag, kind)
+    return found
 
 
 async def asset(request: Request) -> Response:
-    """The endpoint; a name that is none of ours reaches no file at all."""
+    """The endpoint of files; a name that is none of ours reaches no file at all."""
     found = assets().get(request.path_params["name"])
     if found is None:
         raise NotFound("the page has no such file", "reload the page")
-    headers = _HEADERS | {"ETag": found.tag, "Vary": "Accept-Encoding"}
+    headers = _ASSET_HEADERS | {"ETag": found.tag, "Vary": "Accept-Encoding"}
     if request.headers.get("if-none-match") == found.tag:
         return Response(status_code=304, headers=headers)
     if "gzip" in request.headers.get("accept-encoding", ""):

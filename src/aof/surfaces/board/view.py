@@ -1,7 +1,4 @@
-"""What one view declares, and how it asks.
-
-Operations for the person in front, the parameters of its address, names to complete. Must not know any single view.
-"""
+"""What one view of the board declares, and what it works with: operations in a person's name, and its address."""
 
 from __future__ import annotations
 
@@ -18,21 +15,23 @@ from aof.api.catalogue import BY_NAME, SCOPES
 from aof.api.fabric import Fabric
 from aof.errors import InvalidInput
 
-_LONGEST = 500  # characters of a parameter in an address
-_DIGITS = 9
+_LONGEST: Final = 500  # characters of a parameter in an address
+_DIGITS: Final = 9
+_MOST_AGENTS: Final = 500
+_MOST_TAGS: Final = 100
 
 
-class Asker:
-    """Asks operations as one caller; results are plain data with the names of the wire."""
+class Operations:
+    """The operations, called in the name of one caller; results are plain data with the names of the wire."""
 
     def __init__(self, fabric: Fabric, caller: Caller) -> None:
         self._fabric = fabric
         self.caller = caller
 
     def __call__(self, operation: str, /, **given: Any) -> Any:
-        """The answer; what is None was not given. Raises AofError."""
+        """The result of an operation; what is None is left out. Raises AofError."""
         row = BY_NAME[operation]
-        names = _names(operation)
+        names = _wire_names(operation)
         wire = {names.get(name, name): value for name, value in given.items() if value is not None}
         return msgspec.to_builtins(perform(self._fabric, row, parameters(row, wire), self.caller))
 
@@ -46,7 +45,7 @@ class Asker:
         return row is not None and SCOPES.index(self.caller.scope) >= SCOPES.index(row.scope)
 
     def has_workflows(self) -> bool:
-        """Whether the project has any."""
+        """Whether the project has any workflow."""
         source = self._fabric.services.environment.workflows
         return source is not None and bool(source.names())
 
@@ -55,22 +54,22 @@ class Asker:
         return self._fabric.now()
 
     def head(self) -> int:
-        """The number of the last event: what is asked after this has it, too."""
+        """The number of the last event; what is read after this call includes it."""
         return self._fabric.store.head()
 
 
 @cache
-def _names(operation: str) -> dict[str, str]:
-    """The parameters of an operation under the names that they have over the wire."""
+def _wire_names(operation: str) -> dict[str, str]:
+    """The names that the parameters of an operation have over the wire."""
     return {field.name: field.encode_name for field in msgspec.structs.fields(BY_NAME[operation].parameters)}
 
 
 class PageAddress:
     """What the address of a page says: the parts of its path, and its filters."""
 
-    def __init__(self, path: Mapping[str, str], query: ImmutableMultiDict[str, str], place: str) -> None:
+    def __init__(self, path: Mapping[str, str], query: ImmutableMultiDict[str, str], location: str) -> None:
         self.path = path
-        self.place = place
+        self._location = location
         self._query = query
 
     def text(self, name: str) -> str | None:
@@ -102,19 +101,18 @@ class PageAddress:
         """The same page with some parameters changed; None takes one away."""
         kept = [(name, value) for name, value in self._query.multi_items() if name not in changes and value]
         kept += [(name, str(value)) for name, value in changes.items() if value is not None]
-        return f"{self.place}?{urlencode(kept)}" if kept else self.place
+        return f"{self._location}?{urlencode(kept)}" if kept else self._location
 
 
-Context = Callable[[Asker, PageAddress], dict[str, Any]]
+Context = Callable[[Operations, PageAddress], dict[str, Any]]
 
 
 class PageView(msgspec.Struct, frozen=True, kw_only=True):
-    """One view. `path` is below `/board`; `context` gets what it shows, by asking operations.
+    """One view. `path` is below `/board`; `context` gets what it shows, by calling operations.
 
     `key` goes to it after `g`, and puts it into the navigation where it is `wanted`; a view without one is reached by
-    links. A context may
-    set `live_task` (only events of this task refresh the page), `live` to False (the past does not change), and
-    `title`.
+    links. A context may set `live_task` (only events of this task refresh the page), `live` to False (the past does
+    not change), and `title`.
     """
 
     name: str
@@ -123,18 +121,14 @@ class PageView(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     context: Context
     key: str = ""
-    wanted: Callable[[Asker], bool] = lambda _ask: True
+    wanted: Callable[[Operations], bool] = lambda _ask: True
 
 
-_AGENTS: Final = 500
-_TAGS: Final = 100
-
-
-def agent_names(ask: Asker) -> list[str]:
+def agent_names(ask: Operations) -> list[str]:
     """The agents; none for somebody who may not ask for them."""
-    return [one["id"] for one in ask("agents", limit=_AGENTS)["agents"]] if ask.may("agents") else []
+    return [one["id"] for one in ask("agents", limit=_MOST_AGENTS)["agents"]] if ask.may("agents") else []
 
 
 def tag_names(tasks: Iterable[Mapping[str, Any]]) -> list[str]:
     """The tags of what is shown."""
-    return sorted({tag for task in tasks for tag in task.get("tags", ())})[:_TAGS]
+    return sorted({tag for task in tasks for tag in task.get("tags", ())})[:_MOST_TAGS]

@@ -1,7 +1,4 @@
-"""The writes of the page: a dialog asks, a form is sent, the operation decides, and a refusal keeps what was typed.
-
-Must not know any single action.
-"""
+"""The writes of the board: a dialog asks, a form is sent, the operation decides, and a refusal keeps what was typed."""
 
 from __future__ import annotations
 
@@ -20,62 +17,72 @@ from starlette.routing import Route
 from aof.api.catalogue import BY_NAME as OPERATIONS
 from aof.errors import AofError, InvalidInput, NotAllowed, NotFound, Refused, RevisionConflict
 from aof.surfaces.board.access import PREFIX, check_origin, read_form
-from aof.surfaces.board.actions import BY_NAME, CREATE, Field, PageAction, Shown, Values, last_entries, moves, offered
-from aof.surfaces.board.rendering import HEADERS, render
-from aof.surfaces.board.view import Asker
+from aof.surfaces.board.actions import (
+    BY_NAME,
+    CREATE,
+    Field,
+    PageAction,
+    TaskData,
+    Values,
+    last_entries,
+    moves,
+    offered,
+)
+from aof.surfaces.board.rendering import HEADERS, problem_of, render
+from aof.surfaces.board.view import Operations
 from aof.surfaces.http.guard import CALLER
-from aof.surfaces.http.responses import STATUS_BY_CODE, STATUS_BY_KIND
+from aof.surfaces.http.responses import status_of
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-MAX_BODY = 1_000_000
+_MOST_BODY = 1_000_000
 _BULK = ("retry", "cancel")
-_JUDGED = ("approve", "reject")  # their dialogs say what was reported
+_REVIEWS = ("approve", "reject")  # their dialogs say what was reported
 _MOST_AT_ONCE = 500
-_SINGLE = "action.html"
 _LONGEST = 1_000_000
 _DIGITS = 17  # of a revision
 
 
-def routes(inside: Callable[[Endpoint], Endpoint], framed: Callable[..., dict[str, Any]]) -> list[Route]:
-    """The routes of all writes."""
-    writes = Writes(framed)
-    place = f"{PREFIX}/tasks/{{task_id}}"
+def routes(signed_in: Callable[[Endpoint], Endpoint], frame: Callable[..., dict[str, Any]]) -> list[Route]:
+    """The routes of all writes; `frame` gives what every template is given."""
+    writes = Writes(frame)
+    task = f"{PREFIX}/tasks/{{task_id}}"
     return [
-        Route(f"{PREFIX}/create", inside(writes.create), methods=["GET", "POST"]),
-        Route(f"{PREFIX}/bulk/{{command}}", inside(writes.bulk), methods=["GET", "POST"]),
-        Route(f"{place}/do/{{action}}", inside(writes.act), methods=["GET", "POST"]),
-        Route(f"{place}/moves", inside(writes.moves)),
-        Route(f"{place}/move", inside(writes.menu)),
+        Route(f"{PREFIX}/create", signed_in(writes.create), methods=["GET", "POST"]),
+        Route(f"{PREFIX}/bulk/{{command}}", signed_in(writes.bulk), methods=["GET", "POST"]),
+        Route(f"{task}/do/{{action}}", signed_in(writes.act), methods=["GET", "POST"]),
+        Route(f"{task}/moves", signed_in(writes.moves)),
+        Route(f"{task}/move", signed_in(writes.menu)),
     ]
 
 
 class Writes:
     """Answers dialogs and forms."""
 
-    def __init__(self, framed: Callable[..., dict[str, Any]]) -> None:
-        self._framed = framed
+    def __init__(self, frame: Callable[..., dict[str, Any]]) -> None:
+        self._frame = frame
 
     async def act(self, request: Request) -> Response:
         """One action on one task."""
         action = BY_NAME.get(request.path_params["action"])
         if action is None or action.operation not in OPERATIONS:
             raise NotFound(f"there is no action {request.path_params['action'][:40]!r}", "open the task on the board")
-        return await self._answered(request, action, request.path_params["task_id"])
+        return await self._dialog_or_write(request, action, request.path_params["task_id"])
 
     async def create(self, request: Request) -> Response:
         """A new task."""
-        return await self._answered(request, CREATE, None)
+        return await self._dialog_or_write(request, CREATE, None)
 
-    async def _answered(self, request: Request, action: PageAction, task_id: str | None) -> Response:
-        form = await self._form(request)
-        ask = _ask(request)
+    async def _dialog_or_write(self, request: Request, action: PageAction, task_id: str | None) -> Response:
+        form, ask = await _read_form(request), _operations(request)
 
-        def answered() -> Response:
-            task: Shown = ask("show", task_id=task_id) if task_id is not None else {}
+        def respond() -> Response:
+            task: TaskData = ask("show", task_id=task_id) if task_id is not None else {}
             if form is None:
                 if task and action.name not in offered(task, ask):
-                    raise _impossible(action, task, ask)
-                return self._dialog(request, action, task, _initial(action, task, request))
+                    raise _not_offered(action, task, ask)
+                chosen = request.query_params  # by the link that led here
+                initial = {field.name: chosen.get(field.name, field.value(task))[:_LONGEST] for field in action.fields}
+                return self._dialog(request, action, task, initial)
             values = {field.name: str(form.get(field.name, "")) for field in action.fields}
             was = {field.name: str(form.get(f"was.{field.name}", field.value(task))) for field in action.fields}
             try:
@@ -84,22 +91,17 @@ class Writes:
                 result = ask(action.operation, **more, **_arguments(action, task, values, was, form))
             except AofError as error:
                 return self._dialog(request, action, task, values, error=error, was=was)
-            done = str(result.get("taskId", task.get("id")))
-            return _done(done, f"{done}: {action.said}", _warning(result))
+            written, warned = str(result.get("taskId", task.get("id"))), result.get("warning")
+            warning = f"{warned['message']}: {warned['hint']}" if isinstance(warned, dict) else None
+            return _done(written, f"{written}: {action.done}", warning)
 
-        return await anyio.to_thread.run_sync(answered)
-
-    async def _form(self, request: Request) -> FormData | None:
-        if request.method != "POST":
-            return None
-        check_origin(request)
-        return await read_form(request, MAX_BODY)
+        return await anyio.to_thread.run_sync(respond)
 
     def _dialog(
         self,
         request: Request,
         action: PageAction,
-        task: Shown,
+        task: TaskData,
         values: Values,
         *,
         error: AofError | None = None,
@@ -109,17 +111,17 @@ class Writes:
 
         A field that was not touched follows the task, so that nobody takes back what somebody else has changed.
         """
-        beside = isinstance(error, RevisionConflict)
-        changed = _changed(error.details) if error is not None and beside else []
+        conflict = isinstance(error, RevisionConflict)
+        changed = _changed(error.details) if error is not None and conflict else []
         fields = [
-            _shown(field, task, values.get(field.name, ""), (was or {}).get(field.name) if beside else None)
+            _field_view(field, task, values.get(field.name, ""), (was or {}).get(field.name) if conflict else None)
             for field in action.fields
             if field.choices is None or field.choices(task)
         ]
-        status = 200 if error is None else STATUS_BY_CODE.get(error.code, STATUS_BY_KIND[error.kind])
-        problem = {"code": error.code, "message": error.message, "hint": error.hint} if error is not None else None
+        status = status_of(error) if error is not None else 200
+        problem = problem_of(error) if error is not None else None
         where = f"{PREFIX}/tasks/{task['id']}/do/{action.name}" if task else f"{PREFIX}/create"
-        frame = self._framed(request, title=action.label if not task else f"{action.label} {task['id']}")
+        frame = self._frame(request, title=action.label if not task else f"{action.label} {task['id']}")
         own: dict[str, Any] = {
             "action": action,
             "task": task,
@@ -128,48 +130,48 @@ class Writes:
             "changed": changed,
             "where": where,
             "chosen": any(one["value"] != one["was"] for one in fields[2:]),
-            "judged": action.name in _JUDGED,
-            "said": last_entries(task) if task else "",
+            "is_review": action.name in _REVIEWS,
+            "last_entries": last_entries(task) if task else "",
         }
-        return render(_SINGLE, status, **frame, **own, key=secrets.token_hex(8), conflict=beside)
+        return render("action.html", status, **frame, **own, key=secrets.token_hex(8), conflict=conflict)
 
     async def moves(self, request: Request) -> Response:
         """Where a task may be dragged to, for the revision that this is about."""
-        ask = _ask(request)
+        ask = _operations(request)
 
-        def found() -> Response:
-            told = ask("moves", task_id=request.path_params["task_id"])
+        def respond() -> Response:
+            answer = ask("moves", task_id=request.path_params["task_id"])
             to = {
                 status: {"action": action.name, "direct": action.is_direct, "label": action.label}
-                for status, action in moves(told, ask).items()
+                for status, action in moves(answer, ask).items()
             }
-            return JSONResponse({"id": told["taskId"], "rev": told["rev"], "moves": to}, headers=HEADERS)
+            return JSONResponse({"id": answer["taskId"], "rev": answer["rev"], "moves": to}, headers=HEADERS)
 
-        return await anyio.to_thread.run_sync(found)
+        return await anyio.to_thread.run_sync(respond)
 
     async def menu(self, request: Request) -> Response:
         """The same as a menu, for those who do not drag."""
-        ask = _ask(request)
+        ask = _operations(request)
 
-        def shown() -> Response:
+        def respond() -> Response:
             task = ask("show", task_id=request.path_params["task_id"])
-            frame = self._framed(request, title=f"Move {task['id']}")
+            frame = self._frame(request, title=f"Move {task['id']}")
             return render("move.html", **frame, task=task, moves=moves(ask("moves", task_id=task["id"]), ask))
 
-        return await anyio.to_thread.run_sync(shown)
+        return await anyio.to_thread.run_sync(respond)
 
     async def bulk(self, request: Request) -> Response:
         """Many tasks at once: first what would become of them, then that, for exactly the revisions that were shown."""
         command = request.path_params["command"]
         if command not in _BULK:
             raise NotFound(f"there is no bulk action {command[:40]!r}", f"use one of: {', '.join(_BULK)}")
-        form, ask = await self._form(request), _ask(request)
+        form, ask = await _read_form(request), _operations(request)
         chosen = form.getlist("id") if form is not None else request.query_params.getlist("id")
         ids = [str(one) for one in chosen][:_MOST_AT_ONCE]
         reason = str(form.get("reason", "")) if form is not None else ""
 
-        def answered() -> Response:
-            frame = self._framed(request, title=f"{command.capitalize()} {len(ids)} tasks")
+        def respond() -> Response:
+            frame = self._frame(request, title=f"{command.capitalize()} {len(ids)} tasks")
             given = {"command": command, "task_ids": ids, "reason": reason or "from the board"}
             own = {"command": command, "reason": reason, "key": secrets.token_hex(8)}
             if form is None:
@@ -178,21 +180,27 @@ class Writes:
             try:
                 report = ask("bulk", **given, expect_revs=_revisions(form, ids), key=str(form.get("key", "")) or None)
             except AofError as error:
-                status = STATUS_BY_CODE.get(error.code, STATUS_BY_KIND[error.kind])
-                problem = {"code": error.code, "message": error.message, "hint": error.hint}
-                return render("bulk.html", status, **frame, **own, report=None, problem=problem)
+                return render("bulk.html", status_of(error), **frame, **own, report=None, problem=problem_of(error))
             if report["refused"]:
                 return render("bulk.html", 422, **frame, **own, report=report, problem=None)
             return _done(None, f"{report['changed']} tasks: {command}", None)
 
-        return await anyio.to_thread.run_sync(answered)
+        return await anyio.to_thread.run_sync(respond)
 
 
-def _ask(request: Request) -> Asker:
-    return Asker(request.app.state.follower.fabric, request.scope[CALLER])
+def _operations(request: Request) -> Operations:
+    return Operations(request.app.state.follower.fabric, request.scope[CALLER])
 
 
-def _shown(field: Field, task: Shown, value: str, was: str | None) -> dict[str, Any]:
+async def _read_form(request: Request) -> FormData | None:
+    """The form that was sent; None where the dialog is only to be shown."""
+    if request.method != "POST":
+        return None
+    check_origin(request)
+    return await read_form(request, _MOST_BODY)
+
+
+def _field_view(field: Field, task: TaskData, value: str, was: str | None) -> dict[str, Any]:
     """A field as it is drawn; `was` is what it began with, where the task has changed since."""
     now = field.value(task)
     typed = value if was is None or value != was else now
@@ -204,12 +212,6 @@ def _shown(field: Field, task: Shown, value: str, was: str | None) -> dict[str, 
         "suggested": field.suggested(task),
         "now": now if was is not None and now not in (typed, was) else None,
     }
-
-
-def _initial(action: PageAction, task: Shown, request: Request) -> Values:
-    """What the fields begin with; the link that led here may have chosen something."""
-    chosen = request.query_params
-    return {field.name: chosen.get(field.name, field.value(task))[:_LONGEST] for field in action.fields}
 
 
 def _revisions(form: FormData, ids: list[str]) -> dict[str, int]:
@@ -225,15 +227,16 @@ def _is_revision(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS
 
 
-def _impossible(action: PageAction, task: Shown, ask: Asker) -> Refused:
-    """Why no form is shown: it would only be refused."""
+def _not_offered(action: PageAction, task: TaskData, ask: Operations) -> Refused:
+    """Why no form is shown: the action would be refused."""
     if not ask.may(action.operation):
         return NotAllowed(f"your token does not allow you to {action.operation}", "sign in with one that does")
     message = f"{action.label} is not possible while {task['id']} is {task['status']}"
     return Refused(message, "open the task to see what can be done with it")
 
 
-def _arguments(action: PageAction, task: Shown, values: Values, was: Values, form: FormData) -> dict[str, Any]:
+def _arguments(action: PageAction, task: TaskData, values: Values, was: Values, form: FormData) -> dict[str, Any]:
+    """The parameters of the operation: those of the form, the task, and the revision and the key that it came with."""
     touched = {name: value for name, value in values.items() if value != was[name]}
     given = action.arguments(values if action.shapes is None else touched)
     if task:
@@ -250,24 +253,19 @@ def _arguments(action: PageAction, task: Shown, values: Values, was: Values, for
 
 
 def _changed(details: dict[str, Any]) -> list[dict[str, str]]:
-    """What differs between the version that was seen and the one that there is."""
+    """The fields that differ between the version that the person saw and the present one."""
     seen, now = details.get("expected", {}), details.get("current", {})
     skipped = {"rev", "updatedAt", "lastTransitionAt", "body"}
     names = [name for name in now if name not in skipped and seen.get(name) != now.get(name)]
-    return [{"name": name, "was": _said(seen.get(name)), "is": _said(now.get(name))} for name in names]
+    return [{"name": name, "was": _as_text(seen.get(name)), "is": _as_text(now.get(name))} for name in names]
 
 
-def _said(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return "nothing" if value in (None, "", [], {}) else value if isinstance(value, str) else json.dumps(value)
 
 
-def _warning(result: dict[str, Any]) -> str | None:
-    warned = result.get("warning")
-    return f"{warned['message']}: {warned['hint']}" if isinstance(warned, dict) else None
-
-
 def _done(task_id: str | None, text: str, warning: str | None) -> Response:
-    """Done: the page is told so."""
-    told = {"aof:done": {"text": text, "task": task_id, "warning": warning}}
-    headers = {"HX-Trigger": json.dumps(told), "HX-Reswap": "none"}
+    """The answer after a write: an event that the scripts of the page show."""
+    event = {"aof:done": {"text": text, "task": task_id, "warning": warning}}
+    headers = {"HX-Trigger": json.dumps(event), "HX-Reswap": "none"}
     return Response("", headers=HEADERS | headers, media_type="text/html")

@@ -1,14 +1,10 @@
-"""The HTTP application: guard, routes, stream and what others mount; and what it does beside answering.
-
-Must not know how it is served.
-"""
+"""The HTTP application: its routes behind the guard, and the watch that ends what revoked tokens have begun."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from typing import Any, Protocol
 
 import anyio
@@ -26,8 +22,8 @@ from aof.api.call import Caller
 from aof.api.fabric import Fabric
 from aof.errors import AofError, InvalidInput, NotFound
 from aof.kernel.faults import record
-from aof.surfaces.http.guard import Authenticate, ConnectionScreen, Guard, Limits
-from aof.surfaces.http.limits import Failures, Grants, Traffic, TrafficReport, ValidTokens
+from aof.surfaces.http.guard import Authenticate, ConnectionScreen, Guard
+from aof.surfaces.http.limits import FailedAuthentications, TokenLimits, Traffic, ValidTokens
 from aof.surfaces.http.openapi import document
 from aof.surfaces.http.responses import PREFIX, answer, failure, fault
 from aof.surfaces.http.routes import event_stream, operation_routes
@@ -36,9 +32,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.surfaces.board.app import Board
 
-_OPEN = ("/health", "/openapi.json")
-_EVENTS = f"{PREFIX}/events"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_OPEN = ("/health", "/openapi.json")  # paths that need no token
+_AFTER_A_FAULT = 5.0  # seconds of silence
+_log = logging.getLogger(__name__)
+
+Tell = Callable[[str, str], None]
 
 
 class Mounted(Protocol):
@@ -61,27 +60,24 @@ class Mounted(Protocol):
         ...
 
 
-Tell = Callable[[str, str], None]
-
-
 def log_it(action: str, text: str) -> None:
-    """For a server without a service that reports events."""
+    """The `tell` of a server without a service that reports events."""
     _log.warning("%s: %s", action, text)
 
 
 class HttpSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How the application behaves. `hosts` are the names that it may be called by.
 
-    A body must be there after `body_seconds`. `valid_tokens` are looked at every `look_again` seconds, so that whatever
-    goes on ends soon after its token; `tell` gets a line per minute about what was turned away. `open_paths` are those
-    of mounted endpoints that need no token.
+    A body must be there after `body_seconds`. `valid_tokens` are checked every `check_tokens_every` seconds, so that
+    whatever goes on ends soon after its token; `tell` gets a line per minute about what was turned away. `open_paths`
+    are those of mounted endpoints that need no token.
     """
 
     authenticate: Authenticate
     hosts: tuple[str, ...] = LOOPBACK
     max_body: int = 11_000_000
     body_seconds: float = 60.0
-    look_again: float = 0.25
+    check_tokens_every: float = 0.25
     requests_per_second: float = 200.0
     streams_per_token: int = 32
     failures_per_minute: float = 60.0
@@ -107,7 +103,7 @@ def make_app(
     open_paths = (*_OPEN, *settings.open_paths)
     described = document(settings.version, [endpoint.described() for endpoint in endpoints])
     counted = traffic or Traffic()
-    grants = Grants(
+    token_limits = TokenLimits(
         counted,
         requests_per_second=settings.requests_per_second,
         streams=settings.streams_per_token,
@@ -125,10 +121,7 @@ def make_app(
                 await stack.enter_async_context(endpoint.running(app.state.follower))
             background = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(background.cancel_scope.cancel)
-            enders = tuple(endpoint.end_sessions for endpoint in endpoints)
-            background.start_soon(
-                partial(watch, enders=enders, tell=settings.tell, pause=settings.look_again), fabric, counted, grants
-            )
+            background.start_soon(_watch, fabric, settings, counted, token_limits, endpoints)
             yield
 
     async def health(_request: Request) -> Response:
@@ -140,30 +133,27 @@ def make_app(
     async def metrics(_request: Request) -> Response:
         return Response(counted.prometheus(), media_type="text/plain; version=0.0.4")
 
-    failures = Failures(settings.failures_per_minute)
+    failures = FailedAuthentications(settings.failures_per_minute)
     routes = [  # looked through in this order, so what is called most stands first
         *(Route(path, endpoint) for path, endpoint in mounted.items()),
         Route("/health", health),
         Route("/openapi.json", openapi),
         Route("/metrics", metrics),
-        Route(_EVENTS, event_stream(lambda request: request.app.state.follower)),
+        Route(f"{PREFIX}/events", event_stream),
         *(board.routes(failures, counted) if board is not None else ()),
-        *operation_routes(lambda request: request.app.state.follower, settings.max_body),
+        *operation_routes(settings.max_body),
     ]
-    limits = Limits(
+    guard = Middleware(
+        Guard,
+        authenticate=settings.authenticate,
         hosts=settings.hosts,
         open_paths=open_paths,
         max_body=settings.max_body,
         body_seconds=settings.body_seconds,
-    )
-    guard = Middleware(
-        Guard,
-        authenticate=settings.authenticate,
-        limits=limits,
-        grants=grants,
+        token_limits=token_limits,
         failures=failures,
         traffic=counted,
-        pages=board,
+        board=board,
     )
     app = Starlette(
         routes=routes,
@@ -178,7 +168,7 @@ def make_app(
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    """What no route has foreseen; the server goes on."""
+    """The answer to an exception that no route has caught; the server goes on."""
     reference = record(request.url.path[:80], error)
     board: Board | None = request.app.state.board
     if board is not None and board.covers(request.url.path):
@@ -187,7 +177,7 @@ async def _fault(request: Request, error: Exception) -> Response:
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
-    """What the router itself turns away."""
+    """The answer to an unknown path, or to a method that a path does not take."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     board: Board | None = request.app.state.board
     if board is not None and board.covers(request.url.path):
@@ -200,40 +190,34 @@ async def _no_route(request: Request, error: Exception) -> Response:
     return failure(NotFound(f"there is nothing at {request.url.path[:80]}", "see /openapi.json"))
 
 
-EndSessions = Callable[[Callable[[Caller], bool]], Awaitable[None]]
-_TROUBLE = 5.0  # seconds of silence after a fault of ours
-_log = logging.getLogger(__name__)
-
-
-async def watch(
-    fabric: Fabric, traffic: Traffic, grants: Grants, *, enders: tuple[EndSessions, ...], tell: Tell, pause: float
+async def _watch(
+    fabric: Fabric, settings: HttpSettings, traffic: Traffic, token_limits: TokenLimits, endpoints: tuple[Mounted, ...]
 ) -> None:
-    """Look again and again until cancelled; what fails once is tried again."""
-    trouble = ""
+    """End what revoked tokens have begun, and report what was turned away, until cancelled. A failure is tried again.
+
+    Failed authentications become one event per minute at most, however many there were.
+    """
+    unusable = ""
     while True:
-        await anyio.sleep(pause)
+        await anyio.sleep(settings.check_tokens_every)
         try:
-            grants.end_revoked()
-            trouble = ""
-            for end_sessions in enders:
-                await end_sessions(grants.is_gone)
+            token_limits.end_revoked()
+            unusable = ""
+            for endpoint in endpoints:
+                await endpoint.end_sessions(token_limits.is_gone)
             for report in traffic.due(anyio.current_time()):
-                tell(report.action, report.text)
-                if report.action == "auth":
-                    await _record(fabric, report)
+                settings.tell(report.action, report.text)
+                if report.action != "auth":
+                    continue
+                payload = {"count": report.total, "addresses": report.addresses}
+                try:
+                    await anyio.to_thread.run_sync(fabric.remark, "http.authentication.failed", payload)
+                except AofError as error:
+                    _log.warning("failed authentications are not in the log: %s", error.message)
         except AofError as error:  # tokens.json cannot be used: every request is told so, and the log once
-            if error.message != trouble:
-                trouble = error.message
-                tell("tokens", f"{error.message}; {error.hint}")
+            if error.message != unusable:
+                unusable = error.message
+                settings.tell("tokens", f"{error.message}; {error.hint}")
         except Exception:  # noqa: BLE001 - what fails here must end neither this loop nor the server around it
             _log.exception("looking after the server failed")
-            await anyio.sleep(_TROUBLE)
-
-
-async def _record(fabric: Fabric, report: TrafficReport) -> None:
-    """One event per minute at most, however many there were."""
-    payload = {"count": report.total, "addresses": report.addresses}
-    try:
-        await anyio.to_thread.run_sync(fabric.remark, "http.authentication.failed", payload)
-    except AofError as error:
-        _log.warning("failed authentications are not in the log: %s", error.message)
+            await anyio.sleep(_AFTER_A_FAULT)

@@ -1,7 +1,4 @@
-"""How many connections there may be, and one HTTP connection with an end.
-
-Every wait for the other side has a deadline.
-"""
+"""HTTP connections with limits: how many there may be, and how long each wait for the other side may take."""
 
 from __future__ import annotations
 
@@ -25,12 +22,20 @@ from uvicorn.server import ServerState
 
 from aof.surfaces.http.limits import LOCAL, Cause, Traffic, network_of
 
-State = Literal["waiting", "idle", "busy"]
+State = Literal["waiting", "idle", "busy"]  # of a connection, for the choice of those that make room for others
+Phase = Literal["headers", "body", "rest", "closing", "idle", "answering"]  # of its protocol: each has a deadline
+Refuse = Callable[[bytes, str], bytes | None]  # answers the first bytes from an address, or lets them pass
 _RESERVED: Final = 256  # descriptors for the store, the scheduler and the workers' pipes
 _FEWEST: Final = 8
 AT_ONCE: Final = 4  # connections accepted per turn of the loop; each holds up what is being served by 0.3 ms
-_CONNECTIONS_REST: Final = 0.005  # seconds between two such turns
+_PAUSE: Final = 0.005  # seconds between two such turns
 _EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_REST_OF_BODY: Final = 2.0  # seconds for what is left of a body once the response has been sent
+_AFTER_BODY: Final = 1.0  # the application says itself that a body is late; this is for when it does not read
+_PROGRESS: Final = 4_096  # bytes that a slow reader must take within its time
+_LATE: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+_quiet = logging.getLogger("aof.http.connection")
+_quiet.setLevel(logging.ERROR)  # a line for each broken request would let strangers fill the log
 
 
 def affordable(wanted: int) -> int:
@@ -66,7 +71,8 @@ class Connections:
         address = connection.address
         crowded = address != LOCAL and self._addresses[address] >= self._per_address
         if crowded or len(self._open) >= self._most:
-            oldest = self._displaceable(address if crowded else None)
+            displaceable = chain(self._states["waiting"].values(), self._states["idle"].values())
+            oldest = next((one for one in displaceable if not crowded or one.address == address), None)
             if oldest is None:
                 self._traffic.note("refused_connection", address)
                 return False
@@ -84,13 +90,13 @@ class Connections:
         return self._open.get(fd)
 
     def enter(self, connection: Accepted, state: State) -> None:
-        """A connection does something else now."""
+        """Note what a connection does now."""
         if connection.state != state and connection.counted_by is self:
             self._states[state][connection.number] = self._states[connection.state].pop(connection.number)
             connection.state = state
 
     def forget(self, connection: Accepted) -> None:
-        """It is closed, or about to be."""
+        """Count a connection no longer that is closed, or about to be."""
         if connection.counted_by is self:
             connection.counted_by = None
             del self._open[connection.number], self._states[connection.state][connection.number]
@@ -98,10 +104,6 @@ class Connections:
             if not self._addresses[connection.address]:
                 del self._addresses[connection.address]
             self._traffic.connections = len(self._open)
-
-    def _displaceable(self, address: str | None) -> Accepted | None:
-        places = chain(self._states["waiting"].values(), self._states["idle"].values())
-        return next((one for one in places if address in (None, one.address)), None)
 
 
 class Accepted(socket.socket):
@@ -122,12 +124,12 @@ class Accepted(socket.socket):
         return counted
 
     def _hang_up(self) -> None:
-        """Before a protocol is there that could close it, as during a TLS handshake."""
+        """End it while no protocol is there that could close it, as during a TLS handshake."""
         with suppress(OSError):
             self.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close it, and let others have its place."""
+        """Close it, and make room for another one."""
         counter = self.counted_by
         if counter is not None:
             counter.forget(self)
@@ -159,7 +161,7 @@ class ListeningSocket(socket.socket):
                 raise
             self._drop_one()
             return None
-        connection = Accepted.of(plain, network_of(peer[0] if isinstance(peer, tuple) else None))
+        connection = Accepted.of(plain, _network_of_peer(peer))
         if self.connections.admit(connection):
             return connection
         connection.close()
@@ -171,29 +173,33 @@ class ListeningSocket(socket.socket):
         try:
             plain, peer = self.accept()
             plain.close()
-            self.traffic.note("out_of_descriptors", network_of(peer[0] if isinstance(peer, tuple) else None))
+            self.traffic.note("out_of_descriptors", _network_of_peer(peer))
         finally:
             with suppress(OSError):  # somebody else took it; there may be one again the next time
                 self._spare = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
 
     def _let_spare_go(self) -> None:
-        """Close it and forget its number: the next file that somebody opens gets that."""
+        """Close the spare descriptor and forget its number, which the next file that is opened gets."""
         spare, self._spare = self._spare, -1
         if spare >= 0:
             os.close(spare)
 
     def close(self) -> None:
-        """Close it with the descriptor that it kept."""
+        """Close it together with the spare descriptor."""
         if self.fileno() >= 0:
             self._let_spare_go()
         super().close()
+
+
+def _network_of_peer(peer: object) -> str:
+    return network_of(peer[0] if isinstance(peer, tuple) else None)
 
 
 class Acceptor:
     """Accepts from one listener, a few connections per turn of the loop, until it is closed.
 
     asyncio accepts all that are waiting in one turn, and every request in progress waits for that. Here a turn that
-    found as many as it may take is followed by a rest; whoever comes meanwhile waits in the kernel's queue.
+    found as many as it may take is followed by a pause; whoever comes meanwhile waits in the kernel's queue.
     """
 
     def __init__(
@@ -201,25 +207,25 @@ class Acceptor:
         listener: ListeningSocket,
         serve: Callable[[Accepted], Coroutine[Any, Any, object]],
         *,
-        rest: float = _CONNECTIONS_REST,
+        pause: float = _PAUSE,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._serve = serve
-        self._rest = rest
-        self._resting: asyncio.TimerHandle | None = None
+        self._pause = pause
+        self._pausing: asyncio.TimerHandle | None = None
         self._beginning: set[asyncio.Task[object]] = set()
         self._resume()
 
     def close(self) -> None:
         """Accept nothing more."""
-        if self._resting is not None:
-            self._resting.cancel()
+        if self._pausing is not None:
+            self._pausing.cancel()
         self._loop.remove_reader(self._listener)
         self._listener.close()
 
     def _resume(self) -> None:
-        self._resting = None
+        self._pausing = None
         self._loop.add_reader(self._listener, self._take)
 
     def _take(self) -> None:
@@ -235,17 +241,7 @@ class Acceptor:
                 self._beginning.add(task)
                 task.add_done_callback(self._beginning.discard)
         self._loop.remove_reader(self._listener)
-        self._resting = self._loop.call_later(self._rest, self._resume)
-
-
-Refuse = Callable[[bytes, str], bytes | None]
-Phase = Literal["headers", "body", "rest", "closing", "idle", "answering"]
-_PROTOCOL_REST: Final = 2.0  # seconds for what is left of a body once the response has been sent
-_AFTER_BODY: Final = 1.0  # the application says itself that a body is late; this is for when it does not read
-_PROGRESS: Final = 4_096  # bytes that a slow reader must take within its time
-_LATE: Final = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-_quiet = logging.getLogger("aof.http.connection")
-_quiet.setLevel(logging.ERROR)  # a line for each broken request would let strangers fill the log
+        self._pausing = self._loop.call_later(self._pause, self._resume)
 
 
 class Times(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,7 +254,7 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's connection with deadlines."""
+    """uvicorn's HTTP/1.1 connection with a deadline for each phase."""
 
     def __init__(
         self,
@@ -285,7 +281,7 @@ class BoundedProtocol(H11Protocol):
         self._refuse = refuse  # looks at the first bytes only
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """The time for the first headers begins."""
+        """Begin the time for the first headers."""
         super().connection_made(transport)
         self._counted = self._connections.of(transport.get_extra_info("socket").fileno())
         if self._counted is not None:
@@ -293,7 +289,7 @@ class BoundedProtocol(H11Protocol):
         self._enter("headers", "waiting", self._times.headers)
 
     def data_received(self, data: bytes) -> None:
-        """Whatever comes, the deadline of the phase stays where it is."""
+        """Read what has come. It does not move the deadline of the phase."""
         refuse, self._refuse = self._refuse, None
         if refuse is not None and (refusal := refuse(data, self._address)) is not None:
             self.transport.write(refusal)
@@ -311,12 +307,12 @@ class BoundedProtocol(H11Protocol):
         self._follow()
 
     def on_response_complete(self) -> None:
-        """The next request may begin, or the rest of this one must come to an end."""
+        """Wait for the next request, or for the rest of this one."""
         super().on_response_complete()
         self._follow()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is left to wait for."""
+        """End all waits."""
         super().connection_lost(exc)
         for timer in (self._timer, self._stall):
             if timer is not None:
@@ -324,20 +320,20 @@ class BoundedProtocol(H11Protocol):
         self._unset_keepalive_if_required()
 
     def pause_writing(self) -> None:
-        """The other side reads more slowly than we write."""
+        """Give a reader that is slower than we write its time."""
         super().pause_writing()
         self._unread = self.transport.get_write_buffer_size()
         self._stall = self.loop.call_later(self._times.stall, self._stalled)
 
     def resume_writing(self) -> None:
-        """It has read what there was."""
+        """Go on: the reader has caught up."""
         super().resume_writing()
         if self._stall is not None:
             self._stall.cancel()
             self._stall = None
 
     def timeout_keep_alive_handler(self) -> None:
-        """No further request came."""
+        """Close, because no further request came."""
         super().timeout_keep_alive_handler()
         self._follow()
 
@@ -352,7 +348,7 @@ class BoundedProtocol(H11Protocol):
         return network_of(self.client[0] if self.client else None)
 
     def _follow(self) -> None:
-        """Which phase the connection is in now."""
+        """Enter the phase that the connection is in now."""
         theirs = self.conn.their_state
         self._asked = self._asked or theirs is not h11.IDLE
         if self.transport.is_closing():
@@ -362,7 +358,7 @@ class BoundedProtocol(H11Protocol):
         elif theirs is h11.IDLE:
             self._enter("idle", "idle", None)
         elif theirs is h11.SEND_BODY and self.cycle.response_complete:
-            self._enter("rest", "waiting", _PROTOCOL_REST)
+            self._enter("rest", "waiting", _REST_OF_BODY)
         elif theirs is h11.SEND_BODY:
             self._enter("body", "busy", self._times.body + _AFTER_BODY)
         else:
@@ -380,7 +376,7 @@ class BoundedProtocol(H11Protocol):
         self._timer = self.loop.call_later(seconds, self._late, phase) if seconds is not None else None
 
     def _late(self, phase: Phase) -> None:
-        """The time is over."""
+        """End a connection whose phase has taken too long."""
         causes: dict[Phase, Cause] = {"headers": "late_headers", "body": "late_body", "closing": "stalled_reader"}
         if phase in causes:
             self._traffic.note(causes[phase], self._address)

@@ -6,7 +6,7 @@ Wrong tokens are refused before a request is parsed where too many of them come 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 import msgspec
@@ -16,65 +16,52 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aof.api.call import Caller
 from aof.errors import AofError, InvalidInput, NotAllowed, PayloadTooLarge, TooManyRequests, Unauthenticated
-from aof.surfaces.http.limits import Failures, Grants, Traffic, network_of
+from aof.surfaces.http.limits import FailedAuthentications, TokenLimits, Traffic, network_of
 from aof.surfaces.http.responses import failure
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.surfaces.board.app import Board
 
+CALLER: Final = "aof.caller"  # where the guard puts the caller in the scope of a request
+RUN_SECRET: Final = "AOF-Run-Secret"  # noqa: S105 - the name of the header
+_KEEP: Final = "AOF-Keep"
+_STREAM: Final = b"text/event-stream"
+_PORTS: Final = {"http": "80", "https": "443"}
+_AUTHORIZATION: Final = b"authorization:"
+_FOLDED: Final = (b" ", b"\t")  # a line that begins so goes on with the header before it
 
-CALLER = "aof.caller"
-RUN_SECRET = "AOF-Run-Secret"  # noqa: S105 - the name of the header
-_KEEP = "AOF-Keep"
 Authenticate = Callable[[str | None], Caller | None]
-_STREAM = b"text/event-stream"
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller may do. `open_paths` need no token."""
-
-    hosts: tuple[str, ...]
-    open_paths: tuple[str, ...]
-    max_body: int
-    body_seconds: float
-
-
-class Pages(Protocol):
-    """Pages for people: callers have a cookie instead of a token, and get errors as HTML."""
-
-    max_body: int
-
-    def covers(self, path: str) -> bool:
-        """Whether a path is one of theirs."""
-        ...
-
-    def caller(self, headers: Headers) -> Caller | None:
-        """The owner of the cookie. Without one, the pages themselves show how to sign in."""
-        ...
-
-    def refusal(self, scope: Scope, error: AofError) -> Response:
-        """What a person is told."""
-        ...
 
 
 class Guard:
-    """Stands before the application."""
+    """ASGI middleware that lets only callers with a valid token in, and holds them to their limits.
+
+    `open_paths` need no token. On the paths of the board, callers have a cookie instead, and get errors as HTML.
+    """
 
     def __init__(
         self,
         app: ASGIApp,
         authenticate: Authenticate,
-        limits: Limits,
         *,
-        grants: Grants,
-        failures: Failures,
+        hosts: tuple[str, ...],
+        open_paths: tuple[str, ...],
+        max_body: int,
+        body_seconds: float,
+        token_limits: TokenLimits,
+        failures: FailedAuthentications,
         traffic: Traffic,
-        pages: Pages | None = None,
+        board: Board | None = None,
     ) -> None:
         self._app = app
-        self._pages = pages
+        self._board = board
         self._authenticate = authenticate
-        self._limits = limits
-        self._grants = grants
+        self._hosts = hosts
+        self._open_paths = open_paths
+        self._max_body = max_body
+        self._body_seconds = body_seconds
+        self._token_limits = token_limits
         self._failures = failures
         self._traffic = traffic
 
@@ -85,34 +72,35 @@ class Guard:
             return
         headers = Headers(scope=scope)
         address = network_of(scope["client"][0] if scope.get("client") else None)
-        pages = self._pages if self._pages is not None and self._pages.covers(scope["path"]) else None
+        board = self._board_at(scope)
         try:
-            check_names(scope, headers, self._limits.hosts)
-            most = self._limits.max_body if pages is None else pages.max_body
+            check_names(scope, headers, self._hosts)
+            most = self._max_body if board is None else board.max_body
             size = headers.get("content-length", "0")
             if size.isdigit() and (len(size) > len(str(most)) or int(size) > most):
                 raise PayloadTooLarge(f"the body has {size[:20]} bytes, the limit is {most}", "send less at once")
-            if scope["path"] in self._limits.open_paths:
-                await self._app({**scope, CALLER: None}, receive, send)
-                return
-            caller = self._caller(headers) if pages is None else pages.caller(headers)
-            if caller is None and pages is not None:
-                await self._app({**scope, CALLER: None}, receive, send)
-                return
+            is_open = scope["path"] in self._open_paths
+            caller = None if is_open else self._caller(headers) if board is None else board.caller(headers)
             if caller is None:
-                raise await self._unknown(address)
-            self._grants.count(caller, address)
+                if not is_open and board is None:
+                    raise await self._unauthenticated(address)
+                await self._app({**scope, CALLER: None}, receive, send)
+                return
+            self._token_limits.count(caller, address)
         except AofError as error:
             await self._refusal(scope, error)(scope, receive, send)
             return
         await self._serve({**scope, CALLER: caller}, receive, send, caller, address)
 
-    def _refusal(self, scope: Scope, error: AofError) -> Response:
-        pages = self._pages
-        return pages.refusal(scope, error) if pages is not None and pages.covers(scope["path"]) else failure(error)
+    def _board_at(self, scope: Scope) -> Board | None:
+        return self._board if self._board is not None and self._board.covers(scope["path"]) else None
 
-    async def _unknown(self, address: str) -> AofError:
-        """What to tell somebody without a valid token, in the time that the address has earned."""
+    def _refusal(self, scope: Scope, error: AofError) -> Response:
+        board = self._board_at(scope)
+        return board.refusal(scope, error) if board is not None else failure(error)
+
+    async def _unauthenticated(self, address: str) -> AofError:
+        """The refusal of a call without a valid token: late, where many such calls come from the address."""
         self._traffic.note("failed_authentication", address)
         if not await self._failures.slowed(address):
             return too_many_failures()
@@ -122,10 +110,10 @@ class Guard:
         )
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send, caller: Caller, address: str) -> None:
-        """One request: its body must come in time, and it goes on for no longer than its token is valid."""
-        answer = _Answer(send, lambda: self._grants.open_stream(caller, address))
+        """Serve one request: its body must come in time, and it is cancelled when its token is no longer valid."""
+        answer = _TrackedAnswer(send, lambda: self._token_limits.open_stream(caller, address))
         problem: AofError | None = None
-        with anyio.CancelScope() as cancelled, self._grants.request(caller, cancelled):
+        with anyio.CancelScope() as cancelled, self._token_limits.request(caller, cancelled):
             answer.cancel = cancelled.cancel
             try:
                 await self._app(scope, self._in_time(receive), answer.send)
@@ -143,8 +131,8 @@ class Guard:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _in_time(self, receive: Receive) -> Receive:
-        """Whoever sends a body slowly keeps a connection to himself."""
-        deadline = anyio.current_time() + self._limits.body_seconds
+        """The same body, or an error when it is not there in time: a slow sender would hold a connection for long."""
+        deadline = anyio.current_time() + self._body_seconds
         whole = False
 
         async def in_time() -> Message:
@@ -155,12 +143,12 @@ class Guard:
                 message = await receive()
                 whole = not message.get("more_body", False)
                 return message
-            raise InvalidInput(f"the body was not there after {self._limits.body_seconds:g} s", "send it at once")
+            raise InvalidInput(f"the body was not there after {self._body_seconds:g} s", "send it at once")
 
         return in_time
 
     def _caller(self, headers: Headers) -> Caller | None:
-        """Who the token is of. Of two nobody can say which is meant, and a proxy may have looked at the other one."""
+        """The owner of the token. Of two tokens nobody can say which is meant; a proxy may have checked the other."""
         if any(len(headers.getlist(name)) > 1 for name in ("authorization", RUN_SECRET)):
             return None
         caller = self._authenticate(bearer(headers.get("authorization", "")))
@@ -170,8 +158,8 @@ class Guard:
         return msgspec.structs.replace(caller, secret=headers.get(RUN_SECRET) or None, keeps=keeps)
 
 
-class _Answer:
-    """How far the answer to one request has come. A stream is recognised by what it says that it is."""
+class _TrackedAnswer:
+    """How far the answer to one request has come. A stream is recognised by its content type, and counted."""
 
     def __init__(self, send: Send, open_stream: Callable[[], Callable[[], None] | AofError]) -> None:
         self._send = send
@@ -183,7 +171,10 @@ class _Answer:
 
     async def send(self, message: Message) -> None:
         """Pass a part of the answer on."""
-        if message["type"] == "http.response.start" and _is_stream(message):
+        starts = message["type"] == "http.response.start"
+        if starts and any(
+            name.lower() == b"content-type" and value.startswith(_STREAM) for name, value in message.get("headers", ())
+        ):
             opened = self._open_stream()
             if isinstance(opened, AofError):
                 self.refusal = opened
@@ -192,29 +183,19 @@ class _Answer:
                 return
             self._close = opened
         self.begun = True
-        self.unfinished = message["type"] == "http.response.start" or bool(message.get("more_body"))
+        self.unfinished = starts or bool(message.get("more_body"))
         await self._send(message)
 
     def end_stream(self) -> None:
-        """The stream, if it was one, is over."""
+        """Count the stream, if it was one, no longer."""
         if self._close is not None:
             self._close()
 
 
-def _is_stream(message: Message) -> bool:
-    return any(
-        name.lower() == b"content-type" and value.startswith(_STREAM) for name, value in message.get("headers", ())
-    )
-
-
-_PORTS = {"http": "80", "https": "443"}
-
-
 def check_names(scope: Scope, headers: Headers, hosts: tuple[str, ...]) -> None:
-    """Turn away a foreign Host, and a page of another Origin.
+    """Refuse a foreign Host, and a page of another Origin; raises NotAllowed.
 
-    The address that a connection came in on is a name, too: no page can make a browser send it but one that comes from
-    there itself.
+    The address that a connection came in on counts as a name: only a page from there can make a browser send it.
     """
     host, port = _parts(headers.get("host", ""))
     server = scope.get("server")
@@ -241,10 +222,6 @@ def _parts(host: str) -> tuple[str, str]:
     return (name.lower(), port) if colon and port.isascii() and port.isdigit() else (host.lower(), "")
 
 
-_NAME: Final = b"authorization:"
-_FOLDED: Final = (b" ", b"\t")
-
-
 def bearer(value: str) -> str | None:
     """The token in an Authorization header."""
     kind, _, token = value.partition(" ")
@@ -259,12 +236,12 @@ def too_many_failures() -> TooManyRequests:
 
 
 class ConnectionScreen:
-    """Looks at the first bytes of a connection."""
+    """Refuses requests without a valid token before they are parsed, at addresses with too many of them."""
 
     def __init__(
         self,
         authenticate: Authenticate,
-        failures: Failures,
+        failures: FailedAuthentications,
         traffic: Traffic,
         open_paths: tuple[str, ...],
         is_page: Callable[[str], bool] = lambda _path: False,
@@ -291,7 +268,7 @@ class ConnectionScreen:
             return None
         if any(line.startswith(_FOLDED) for line in lines):
             return None
-        given = [line[len(_NAME) :] for line in lines if line[: len(_NAME)].lower() == _NAME]
+        given = [line[len(_AUTHORIZATION) :] for line in lines if line[: len(_AUTHORIZATION)].lower() == _AUTHORIZATION]
         token = bearer(given[0].strip().decode("latin-1")) if given else None
         try:
             if token is not None and self._authenticate(token) is not None:

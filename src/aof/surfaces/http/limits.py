@@ -1,13 +1,13 @@
-"""What clients may ask of the server.
+"""What clients may ask of the server: requests and streams per token, failed authentications per address.
 
-Requests and streams per token, failed authentications per address; and the count of what was refused.
+Also the counters of what was refused, for reports and for Prometheus.
 """
 
 from __future__ import annotations
 
 import ipaddress
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Literal, NamedTuple
 
@@ -16,12 +16,49 @@ import anyio
 from aof.api.call import Caller
 from aof.errors import TooManyRequests
 
+LOCAL: Final = "local"  # the other end of a Unix socket
+_BURST_SECONDS: Final = 2  # of requests that a token may make at once
+_MOST_BUCKETS: Final = 4_096  # keys that are remembered; the one that was used least lately is forgotten
+_FAILURES_AT_ONCE: Final = 20
+_LATE: Final = 1.0  # seconds
+_LATE_ANSWERS: Final = 32  # per address at a time
+_REPORT_EVERY: Final = 60.0  # seconds between two reports of a kind
+_ADDRESSES: Final = 1_000  # kept apart between two reports; further ones are counted together
+_NAMED: Final = 5  # addresses in a report
+_OTHERS: Final = "others"
+_NETWORK_BITS: Final = 64  # an IPv6 host is given a whole network, so its single addresses say nothing
+
+Cause = Literal[
+    "failed_authentication",
+    "refused_connection",
+    "displaced_connection",
+    "late_headers",
+    "late_body",
+    "stalled_reader",
+    "invalid_request",
+    "rate_limited",
+    "too_many_streams",
+    "out_of_descriptors",
+]
+_SENTENCES: Final[dict[Cause, str]] = {
+    "failed_authentication": "failed authentication{s}",
+    "refused_connection": "connection{s} refused",
+    "displaced_connection": "idle connection{s} displaced",
+    "late_headers": "connection{s} closed before all headers had come",
+    "late_body": "connection{s} closed before the whole body had come",
+    "stalled_reader": "connection{s} closed because nobody read the response",
+    "invalid_request": "invalid request{s}",
+    "rate_limited": "request{s} over a token's rate",
+    "too_many_streams": "stream{s} over a token's limit",
+    "out_of_descriptors": "connection{s} dropped for want of file descriptors",
+}
+_AUTHENTICATION: Final = "failed_authentication"
+
 ValidTokens = Callable[[], frozenset[str]]
-_BURST_SECONDS = 2
 
 
-class Grants:
-    """The callers that are being served. `valid` names the tokens that are; without it none is ever revoked."""
+class TokenLimits:
+    """The requests and streams in progress, by token. `valid` gives the valid tokens; without it none is revoked."""
 
     def __init__(
         self, traffic: Traffic, *, requests_per_second: float, streams: int, valid: ValidTokens | None = None
@@ -57,7 +94,7 @@ class Grants:
             del self._going_on[scope]
 
     def open_stream(self, caller: Caller, address: str) -> Callable[[], None] | TooManyRequests:
-        """Count a stream and tell how to count it out again, or why there may be no further one."""
+        """Count a stream; returns what to call when it ends, or the refusal of a stream too many."""
         key = _key(caller)
         if self._streams[key] >= self._most_streams:
             self._traffic.note("too_many_streams", address)
@@ -80,7 +117,7 @@ class Grants:
         return caller.token is not None and self._valid is not None and caller.token not in self._valid()
 
     def end_revoked(self) -> None:
-        """Cancel what goes on under tokens that are no longer valid: all of it where the tokens cannot be used."""
+        """Cancel requests whose tokens are no longer valid; all of them where the list of tokens cannot be read."""
         if self._valid is None:
             return
         valid: frozenset[str] = frozenset()
@@ -96,24 +133,19 @@ def _key(caller: Caller) -> str:
     return caller.token or f"actor {caller.actor}"
 
 
-_BURST: Final = 20
-_LATE: Final = 1.0  # seconds
-_WAITING: Final = 32  # late answers per address at a time
-
-
-class Failures:
-    """What each address has done lately."""
+class FailedAuthentications:
+    """The failed authentications of each address: beyond a rate they are answered late, and then not at all."""
 
     def __init__(self, per_minute: float) -> None:
-        self._buckets = Buckets(per_minute / 60, _BURST)
+        self._buckets = Buckets(per_minute / 60, _FAILURES_AT_ONCE)
         self._waiting: Counter[str] = Counter()
 
     def is_shed(self, address: str) -> bool:
         """Whether so many wait at this address that a further one gets no late answer."""
-        return self._waiting[address] >= _WAITING
+        return self._waiting[address] >= _LATE_ANSWERS
 
     async def slowed(self, address: str) -> bool:
-        """Wait as long as the address has earned; False when it is not worth an answer of its own."""
+        """Count a failure, and wait if the address has had too many; False if too many wait there already."""
         if self._buckets.take(address, anyio.current_time()):
             return True
         if self.is_shed(address):
@@ -128,11 +160,8 @@ class Failures:
         return True
 
 
-_MOST: Final = 4_096  # keys that are remembered; the one that was used least lately is forgotten
-
-
 class Buckets:
-    """One token bucket per key."""
+    """A rate limit for each key, as token buckets."""
 
     def __init__(self, per_second: float, burst: float) -> None:
         self._per_second = per_second
@@ -146,46 +175,13 @@ class Buckets:
         taken = level >= 1
         self._levels[key] = (level - 1 if taken else level, now)
         self._levels.move_to_end(key)
-        if len(self._levels) > _MOST:
+        if len(self._levels) > _MOST_BUCKETS:
             self._levels.popitem(last=False)
         return taken
 
 
-Cause = Literal[
-    "failed_authentication",
-    "refused_connection",
-    "displaced_connection",
-    "late_headers",
-    "late_body",
-    "stalled_reader",
-    "invalid_request",
-    "rate_limited",
-    "too_many_streams",
-    "out_of_descriptors",
-]
-WORDS: Final[dict[Cause, str]] = {
-    "failed_authentication": "failed authentication{s}",
-    "refused_connection": "connection{s} refused",
-    "displaced_connection": "idle connection{s} displaced",
-    "late_headers": "connection{s} closed before all headers had come",
-    "late_body": "connection{s} closed before the whole body had come",
-    "stalled_reader": "connection{s} closed because nobody read the response",
-    "invalid_request": "invalid request{s}",
-    "rate_limited": "request{s} over a token's rate",
-    "too_many_streams": "stream{s} over a token's limit",
-    "out_of_descriptors": "connection{s} dropped for want of file descriptors",
-}
-AUTHENTICATION: Final = "failed_authentication"
-_EVERY: Final = 60.0  # seconds between two reports of a kind
-_ADDRESSES: Final = 1_000  # kept apart between two reports; further ones are counted together
-_NAMED: Final = 5
-_OTHERS: Final = "others"
-_NETWORK_BITS: Final = 64  # an IPv6 host is given a whole network, so its single addresses say nothing
-LOCAL: Final = "local"  # the other end of a Unix socket
-
-
 class TrafficReport(NamedTuple):
-    """What happened since the last report of its kind."""
+    """What was turned away since the last report of its kind."""
 
     action: Literal["http", "auth"]
     text: str
@@ -194,7 +190,7 @@ class TrafficReport(NamedTuple):
 
 
 def network_of(host: str | None) -> str:
-    """What limits per address are counted by: the address, for IPv6 its network."""
+    """The key of limits per address: the address, for IPv6 its network."""
     if not host:
         return LOCAL
     if ":" not in host:
@@ -218,58 +214,48 @@ class Traffic:
         self.streams = 0
         self._since: dict[str, Counter[Cause]] = {"http": Counter(), "auth": Counter()}
         self._from: dict[str, Counter[str]] = {"http": Counter(), "auth": Counter()}
-        self._told: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
 
     def note(self, cause: Cause, address: str) -> None:
-        """Something was turned away."""
+        """Count what was turned away."""
         self.totals[cause] += 1
-        kind = "auth" if cause == AUTHENTICATION else "http"
+        kind = "auth" if cause == _AUTHENTICATION else "http"
         self._since[kind][cause] += 1
         known = self._from[kind]
         known[address if address in known or len(known) < _ADDRESSES else _OTHERS] += 1
 
     def due(self, now: float) -> list[TrafficReport]:
-        """What is to be told now: at once when it begins, and then once a minute for as long as it goes on."""
+        """The reports that are due: at once when it begins, and then once a minute for as long as it goes on."""
         found: list[TrafficReport] = []
-        for kind in ("http", "auth"):
-            since = self._since[kind]
-            if not since or now < self._told.get(kind, float("-inf")) + _EVERY:
+        kinds: tuple[Literal["http", "auth"], ...] = ("http", "auth")
+        for kind in kinds:
+            since, addresses = self._since[kind], self._from[kind]
+            if not since or now < self._reported.get(kind, float("-inf")) + _REPORT_EVERY:
                 continue
-            addresses = dict(self._from[kind].most_common(_NAMED))
-            text = _text(since, self._from[kind])
-            found.append(TrafficReport("auth" if kind == "auth" else "http", text, since.total(), addresses))
-            self._told[kind] = now
+            what = ", ".join(
+                f"{count} {_SENTENCES[cause].format(s='s' * (count != 1))}" for cause, count in since.most_common()
+            )
+            most = dict(addresses.most_common(_NAMED))
+            named = ", ".join(f"{address} ({count})" for address, count in most.items())
+            more = f" and {len(addresses) - _NAMED} more" if len(addresses) > _NAMED else ""
+            found.append(TrafficReport(kind, f"{what}; from {named}{more}", since.total(), most))
+            self._reported[kind] = now
             self._since[kind], self._from[kind] = Counter(), Counter()
         return found
 
     def prometheus(self) -> str:
         """The counters in the text format that Prometheus reads."""
-        lines = [
-            *_metric("aof_http_requests_total", "counter", "Requests with a valid token.", [("", self.requests)]),
-            *_metric("aof_http_connections", "gauge", "Open connections.", [("", self.connections)]),
-            *_metric("aof_http_streams", "gauge", "Open streams of events.", [("", self.streams)]),
-            *_metric(
-                "aof_http_failed_authentications_total",
-                "counter",
-                "Requests without a valid token.",
-                [("", self.totals[AUTHENTICATION])],
-            ),
-            *_metric(
-                "aof_http_turned_away_total",
-                "counter",
-                "Connections and requests that were refused or cut off.",
-                [(f'{{cause="{cause}"}}', self.totals[cause]) for cause in WORDS if cause != AUTHENTICATION],
-            ),
-        ]
+        failed = self.totals[_AUTHENTICATION]
+        causes = {f'{{cause="{cause}"}}': self.totals[cause] for cause in _SENTENCES if cause != _AUTHENTICATION}
+        metrics = (
+            ("requests_total", "counter", "Requests with a valid token.", {"": self.requests}),
+            ("connections", "gauge", "Open connections.", {"": self.connections}),
+            ("streams", "gauge", "Open streams of events.", {"": self.streams}),
+            ("failed_authentications_total", "counter", "Requests without a valid token.", {"": failed}),
+            ("turned_away_total", "counter", "Connections and requests that were refused or cut off.", causes),
+        )
+        lines: list[str] = []
+        for name, kind, text, samples in metrics:
+            lines += [f"# HELP aof_http_{name} {text}", f"# TYPE aof_http_{name} {kind}"]
+            lines += [f"aof_http_{name}{label} {value}" for label, value in samples.items()]
         return "\n".join(lines) + "\n"
-
-
-def _text(since: Counter[Cause], addresses: Counter[str]) -> str:
-    what = ", ".join(f"{count} {WORDS[cause].format(s='s' * (count != 1))}" for cause, count in since.most_common())
-    named = ", ".join(f"{address} ({count})" for address, count in addresses.most_common(_NAMED))
-    more = len(addresses) - _NAMED
-    return f"{what}; from {named}" + (f" and {more} more" if more > 0 else "")
-
-
-def _metric(name: str, kind: str, text: str, samples: Iterable[tuple[str, int]]) -> list[str]:
-    return [f"# HELP {name} {text}", f"# TYPE {name} {kind}", *(f"{name}{label} {value}" for label, value in samples)]

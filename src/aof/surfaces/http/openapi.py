@@ -1,7 +1,4 @@
-"""The OpenAPI document: operations from the catalogue, and the routes that are no operations.
-
-Must not know any single operation.
-"""
+"""The OpenAPI document: operations from the catalogue, and the routes that are no operations."""
 
 from __future__ import annotations
 
@@ -16,7 +13,22 @@ from aof.portable.schemas import EVENT
 from aof.surfaces.http.guard import RUN_SECRET
 from aof.surfaces.http.responses import PREFIX, STATUS_BY_CODE, STATUS_BY_KIND, ErrorBody, method_of
 
-_REF = "#/components/schemas/{name}"
+JSON: Final = "application/json"
+_REF: Final = "#/components/schemas/{name}"
+_MEANINGS: Final = {
+    400: "The call itself is wrong.",
+    401: "There is no token with the call, or it is not valid.",
+    403: "The caller may not do this.",
+    404: "What was asked for does not exist.",
+    409: "Another caller was first, or the caller's knowledge is out of date.",
+    413: "The call holds more than the server takes.",
+    422: "The rules do not allow this now.",
+    429: "The caller makes too many requests.",
+    500: "The data needs a look, or the server failed.",
+    503: "The server cannot do it at the moment.",
+}
+_STATUSES: Final = sorted({*STATUS_BY_KIND.values(), *STATUS_BY_CODE.values()})
+_FAILURES: Final = {str(status): {"$ref": f"#/components/responses/{status}"} for status in _STATUSES}
 _SECRET = {
     "name": RUN_SECRET,
     "in": "header",
@@ -45,14 +57,16 @@ def document(version: str, mounted: Sequence[dict[str, Any]] = ()) -> dict[str, 
     kinds = dict.fromkeys([*bodies, *(one.result for one in OPERATIONS if one.answer is None), ErrorBody, Event])
     schemas, parts = in_order(msgspec.json.schema_components(list(kinds), ref_template=_REF))
     of = {kind: plain_schema(one, opened=True) for kind, one in zip(kinds, schemas, strict=True)}
-    components = {name: plain_schema(_told(one), defaults=False, opened=True) for name, one in parts.items()}
-    taken = {kind.__name__ for kind in bodies}
-    inner = {
-        one.get("$ref", "").rpartition("/")[2] for name in taken for one in components[name]["properties"].values()
+    components = {
+        name: plain_schema(_describe_defaults(one), defaults=False, opened=True) for name, one in parts.items()
     }
-    components |= {name: _taken(components[name]) for name in taken | inner - {""}}
-    paths = {f"{PREFIX}/{one.name}": {method_of(one).lower(): _described(one, of)} for one in OPERATIONS}
-    paths |= other_paths(of[Event], PREFIX)
+    given = {kind.__name__ for kind in bodies}
+    inner = {
+        one.get("$ref", "").rpartition("/")[2] for name in given for one in components[name]["properties"].values()
+    }
+    components |= {name: _body_schema(components[name]) for name in given | inner - {""}}
+    paths = {f"{PREFIX}/{one.name}": {method_of(one).lower(): _route(one, of)} for one in OPERATIONS}
+    paths |= _paths_of_server(of[Event])
     for others in mounted:
         paths |= others
     used = {tag for path in paths.values() for one in path.values() for tag in one["tags"]}
@@ -70,13 +84,17 @@ def document(version: str, mounted: Sequence[dict[str, Any]] = ()) -> dict[str, 
         "paths": paths,
         "components": {
             "schemas": components,
-            "responses": failures(of[ErrorBody]),
+            "responses": {
+                str(status): {"description": _MEANINGS[status], "content": {JSON: {"schema": of[ErrorBody]}}}
+                for status in _STATUSES
+            },
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
-def _described(operation: Operation, of: dict[Any, Any]) -> dict[str, Any]:
+def _route(operation: Operation, of: dict[Any, Any]) -> dict[str, Any]:
+    """What the document says of one operation; `of` are the schemas of parameters and results."""
     answer = (
         plain_schema(operation.answer(), defaults=False, opened=True)
         if operation.answer is not None
@@ -88,13 +106,13 @@ def _described(operation: Operation, of: dict[Any, Any]) -> dict[str, Any]:
         "summary": operation.help,
         "description": f"Needs a token with the scope `{operation.scope}`. The tool is `{operation.tool}`, the command "
         f"`aof {operation.verb}`.",
-        "responses": {"200": {"description": "Done.", "content": {JSON: {"schema": answer}}}} | FAILURES,
+        "responses": {"200": {"description": "Done.", "content": {JSON: {"schema": answer}}}} | _FAILURES,
     }
     if operation.effect != "read":
         required = any(field.required for field in msgspec.structs.fields(operation.parameters))
         body = {"required": required, "content": {JSON: {"schema": of[operation.parameters]}}}
         return described | {"parameters": [_SECRET], "requestBody": body}
-    schema = plain_schema(_told(input_schema(operation)), defaults=False, opened=True)
+    schema = plain_schema(_describe_defaults(input_schema(operation)), defaults=False, opened=True)
     parameters = [
         {
             "name": name,
@@ -108,23 +126,22 @@ def _described(operation: Operation, of: dict[Any, Any]) -> dict[str, Any]:
     return described | {"parameters": parameters}
 
 
-def _told(schema: dict[str, Any]) -> dict[str, Any]:
+def _describe_defaults(schema: dict[str, Any]) -> dict[str, Any]:
     """The same schema, whose descriptions say what is taken for a property that is left out."""
-    properties = schema.get("properties")
-    if properties is None:
+    if "properties" not in schema:
         return schema
-    return schema | {"properties": {name: _with_default(one) for name, one in properties.items()}}
+    properties = {}
+    for name, one in schema["properties"].items():
+        default = one.get("default")
+        if isinstance(default, str | int | float) and default != "":
+            text = f"default: {str(default).lower() if isinstance(default, bool) else default}"
+            properties[name] = one | {"description": f"{one['description']}; {text}" if "description" in one else text}
+        else:
+            properties[name] = one
+    return schema | {"properties": properties}
 
 
-def _with_default(schema: dict[str, Any]) -> dict[str, Any]:
-    default = schema.get("default")
-    if not isinstance(default, str | int | float) or default == "":
-        return schema
-    said = f"default: {str(default).lower() if isinstance(default, bool) else default}"
-    return schema | {"description": f"{schema['description']}; {said}" if "description" in schema else said}
-
-
-def _taken(schema: dict[str, Any]) -> dict[str, Any]:
+def _body_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of a body: a text that must be given must not be empty, and a null says as little as nothing."""
     required = schema.get("required", ())
     properties = {
@@ -135,38 +152,14 @@ def _taken(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
-    said = {"description": schema["description"]} if "description" in schema else {}
+    description = {"description": schema["description"]} if "description" in schema else {}
     rest = {key: value for key, value in schema.items() if key != "description"}
     kinds = [rest] if rest.keys() != {"anyOf"} else rest["anyOf"]
-    return schema if not rest else said | {"anyOf": [*kinds, {"type": "null"}]}
+    return schema if not rest else description | {"anyOf": [*kinds, {"type": "null"}]}
 
 
-JSON: Final = "application/json"
-_MEANINGS: Final = {
-    400: "The call itself is wrong.",
-    401: "There is no token with the call, or it is not valid.",
-    403: "The caller may not do this.",
-    404: "What was asked for does not exist.",
-    409: "Another caller was first, or the caller's knowledge is out of date.",
-    413: "The call holds more than the server takes.",
-    422: "The rules do not allow this now.",
-    429: "The caller makes too many requests.",
-    500: "The data needs a look, or the server failed.",
-    503: "The server cannot do it at the moment.",
-}
-_STATUSES: Final = sorted({*STATUS_BY_KIND.values(), *STATUS_BY_CODE.values()})
-FAILURES: Final = {str(status): {"$ref": f"#/components/responses/{status}"} for status in _STATUSES}
-
-
-def failures(body: dict[str, Any]) -> dict[str, Any]:
-    """The refusals by their status, as components."""
-    return {
-        str(status): {"description": _MEANINGS[status], "content": {JSON: {"schema": body}}} for status in _STATUSES
-    }
-
-
-def other_paths(event: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """Whether the server lives, its counters, and the events as they come."""
+def _paths_of_server(event: dict[str, Any]) -> dict[str, Any]:
+    """The routes that are no operations: health, metrics, and the stream of events."""
     text = {"type": "string"}
     number = {"type": "integer", "minimum": 0}
     health = {
@@ -202,7 +195,7 @@ def other_paths(event: dict[str, Any], prefix: str) -> dict[str, Any]:
                 "description": "Needs no token.",
                 "security": [],
                 "responses": {"200": {"description": "It does.", "content": {JSON: {"schema": health}}}}
-                | {status: FAILURES[status] for status in ("403", "413")},
+                | {status: _FAILURES[status] for status in ("403", "413")},
             }
         },
         "/metrics": {
@@ -212,10 +205,10 @@ def other_paths(event: dict[str, Any], prefix: str) -> dict[str, Any]:
                 "summary": "Counters of the server.",
                 "description": "In the text format of Prometheus.",
                 "responses": {"200": {"description": "The counters.", "content": {"text/plain": {"schema": text}}}}
-                | FAILURES,
+                | _FAILURES,
             }
         },
-        f"{prefix}/events": {
+        f"{PREFIX}/events": {
             "get": {
                 "operationId": "events",
                 "tags": ["server"],
@@ -232,7 +225,7 @@ def other_paths(event: dict[str, Any], prefix: str) -> dict[str, Any]:
                         "content": {"text/event-stream": {"schema": data}},
                     }
                 }
-                | FAILURES,
+                | _FAILURES,
             }
         },
     }

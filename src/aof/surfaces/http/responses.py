@@ -1,7 +1,4 @@
-"""How answers and errors look over HTTP. The one place where a kind of error becomes a status.
-
-Must not know any operation.
-"""
+"""How answers and errors look over HTTP. The one place where a kind of error becomes a status."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ class ErrorBody(msgspec.Struct, frozen=True):
 
 
 def method_of(operation: Operation) -> str:
-    """Questions are asked with GET, everything else is a POST."""
+    """The method of an operation: GET to read, POST for everything else."""
     return "GET" if operation.effect == "read" else "POST"
 
 
@@ -67,11 +64,15 @@ def answer(result: Any, warning: str = "") -> Response:
     return Response(msgspec.json.encode(result), media_type="application/json", headers=headers)
 
 
+def status_of(error: AofError) -> int:
+    """The status of an answer with this error."""
+    return STATUS_BY_CODE.get(error.code, STATUS_BY_KIND[error.kind])
+
+
 def failure(error: AofError, reader: HintReader = EVERYTHING) -> Response:
     """A refusal or a failure, with its hint in the words of this surface, for those who can follow it."""
-    status = STATUS_BY_CODE.get(error.code, STATUS_BY_KIND[error.kind])
-    body = msgspec.json.encode(ErrorBody(error_payload(error, spell, reader)))
-    return Response(body, status_code=status, media_type="application/json", headers=_HEADERS.get(error.code))
+    body, headers = msgspec.json.encode(ErrorBody(error_payload(error, spell, reader))), _HEADERS.get(error.code)
+    return Response(body, status_code=status_of(error), media_type="application/json", headers=headers)
 
 
 def fault(reference: str) -> Response:

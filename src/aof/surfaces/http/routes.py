@@ -1,14 +1,10 @@
-"""One route per operation, made from the catalogue, and the stream of events.
-
-Must not know any single operation, nor who may call.
-"""
+"""One route per operation, made from the catalogue, and the stream of events."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -22,7 +18,6 @@ from starlette.routing import Route
 from aof.api.async_bridge import PATIENCE, Follower, asked
 from aof.api.call import Caller, parameters, perform, reader_of, warning
 from aof.api.catalogue import OPERATIONS, Operation, Params, input_schema
-from aof.api.fabric import Fabric
 from aof.errors import AofError, InvalidInput, PayloadTooLarge
 from aof.kernel.faults import record
 from aof.kernel.model import Event
@@ -35,25 +30,39 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 _GONE = 499
 _EXPECTED = "expectRev"
 _REVISION = re.compile(r'"?([0-9]{1,18})"?', re.ASCII)
-_LONG = 65_536  # bytes: what takes longer to read holds up nobody else
+_LONG = 65_536  # bytes: a longer body is read in a thread, where it holds up nobody else
+_PAGE = 500  # events
+_PORTABLE = "agentruntime"
+_FORMATS = ("native", _PORTABLE)
+_CONNECTED = b": connected\n\n"
+_ALIVE = b": still here\n\n"
+_PAUSE = 0.25  # seconds from one page to the next: many events cost a follower as little as a few
 
 
-def operation_routes(follower_of: Callable[[Request], Follower], max_body: int) -> list[Route]:
+def operation_routes(max_body: int) -> list[Route]:
     """A route for every operation."""
     return [
-        Route(f"{PREFIX}/{operation.name}", _endpoint(operation, follower_of, max_body), methods=[method_of(operation)])
+        Route(f"{PREFIX}/{operation.name}", _endpoint(operation, max_body), methods=[method_of(operation)])
         for operation in OPERATIONS
     ]
 
 
-def _endpoint(operation: Operation, follower_of: Callable[[Request], Follower], max_body: int) -> Endpoint:
+def _endpoint(operation: Operation, max_body: int) -> Endpoint:
     properties = input_schema(operation)["properties"]
+    reads = operation.effect == "read"
     lists = frozenset(name for name, one in properties.items() if one.get("type") == "array")
     conditional = _EXPECTED in properties
 
     async def endpoint(request: Request) -> Response:
+        caller: Caller = request.scope[CALLER]
+        follower: Follower = request.app.state.follower
+
+        def work(params: Params) -> tuple[Any, str]:
+            result = perform(follower.fabric, operation, params, caller)
+            return result, warning(follower.fabric) if reads else ""
+
         try:
-            if operation.effect == "read":
+            if reads:
                 params = parameters(operation, _query(request, lists), strict=False)
             else:
                 body = await bounded_body(request, max_body)
@@ -61,14 +70,9 @@ def _endpoint(operation: Operation, follower_of: Callable[[Request], Follower], 
                 if conditional and (tag := request.headers.get("if-match")) is not None:
                     given = _expecting(given, tag)
                 params = parameters(operation, given)
-            follower = follower_of(request)
-            if operation.effect == "read":
-                look = partial(_seen, follower.fabric, operation, request.scope[CALLER])
-                return answer(*await asked(follower, params, look, request.is_disconnected))
-            work = partial(_done, follower.fabric, operation, request.scope[CALLER])
-            return answer(await asked(follower, params, work, request.is_disconnected))
+            return answer(*await asked(follower, params, work, request.is_disconnected))
         except AofError as error:
-            return failure(error, reader_of(request.scope[CALLER]))
+            return failure(error, reader_of(caller))
         except ClientDisconnect:
             return Response(status_code=_GONE)  # which nobody reads
         except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
@@ -77,21 +81,13 @@ def _endpoint(operation: Operation, follower_of: Callable[[Request], Follower], 
     return endpoint
 
 
-def _done(fabric: Fabric, operation: Operation, caller: Caller, params: Params) -> Any:
-    return perform(fabric, operation, params, caller)
-
-
-def _seen(fabric: Fabric, operation: Operation, caller: Caller, params: Params) -> tuple[Any, str]:
-    return perform(fabric, operation, params, caller), warning(fabric)
-
-
 def _query(request: Request, lists: frozenset[str]) -> dict[str, Any]:
     """The values by name; one that is given twice is a list, also where none is taken."""
-    asked = request.query_params
+    given = request.query_params
     return {
         name: values if name in lists or len(values) > 1 else values[0]
-        for name in asked
-        if (values := asked.getlist(name))
+        for name in given
+        if (values := given.getlist(name))
     }
 
 
@@ -132,7 +128,7 @@ def _expecting(given: dict[str, Any], tag: str) -> dict[str, Any]:
 
 
 def _named_once(pairs: list[tuple[str, Any]]) -> None:
-    """Of two values of one name nobody can say which is meant, and others may read the other one."""
+    """Refuse an object with a name twice: nobody can say which value is meant, and others may read the other one."""
     names: set[str] = set()
     for name, _ in pairs:
         if name in names:
@@ -140,43 +136,36 @@ def _named_once(pairs: list[tuple[str, Any]]) -> None:
         names.add(name)
 
 
-_PAGE = 500
-_PORTABLE = "agentruntime"
-_FORMATS = ("native", _PORTABLE)
-_CONNECTED = b": connected\n\n"
-_ALIVE = b": still here\n\n"
-_PAUSE = 0.25  # seconds from one page to the next: many events cost a follower as little as a few
+async def event_stream(request: Request) -> Response:
+    """The endpoint of the events as they come, as server-sent events."""
+    follower: Follower = request.app.state.follower
+    try:
+        query = await _event_query(follower, request)
+    except AofError as error:
+        return failure(error)
+    stream = _portable(follower, query) if query.portable else _native(follower, query)
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
 
 
-def event_stream(follower_of: Callable[[Request], Follower]) -> Callable[[Request], object]:
-    """The endpoint."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            wanted = await _wanted(follower_of(request), request)
-        except AofError as error:
-            return failure(error)
-        stream = _portable(follower_of(request), wanted) if wanted.portable else _native(follower_of(request), wanted)
-        return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
-
-    return endpoint
-
-
-class _Wanted(msgspec.Struct, frozen=True):
-    """After which event, of which task and type, and in which words; None begins with a snapshot."""
+class _EventQuery(msgspec.Struct, frozen=True):
+    """After which event (None begins with a snapshot), of which task and type, and in which format."""
 
     after: int | None
     task_id: str | None
-    kind: str | None
+    type: str | None
     portable: bool
 
+    def covers(self, task_id: str | None, event_type: str) -> bool:
+        """Whether an event of this task and type is asked for."""
+        return self.task_id in (None, task_id) and self.type in (None, event_type)
 
-async def _wanted(follower: Follower, request: Request) -> _Wanted:
-    """Where to begin and what to leave out. A client that was cut off says what it saw last in a header."""
+
+async def _event_query(follower: Follower, request: Request) -> _EventQuery:
+    """What a request asks for. A client that was cut off says in a header what it saw last."""
     given = dict(request.query_params)
     seen = request.headers.get("last-event-id", given.pop("after", None))
     given.pop("after", None)
-    task_id, kind, form = given.pop("taskId", None), given.pop("type", None), given.pop("format", "native")
+    task_id, event_type, form = given.pop("taskId", None), given.pop("type", None), given.pop("format", "native")
     if given:
         raise InvalidInput(f"there is no parameter {next(iter(given))[:40]!r}", "use after, taskId, type or format")
     if form not in _FORMATS:
@@ -191,48 +180,49 @@ async def _wanted(follower: Follower, request: Request) -> _Wanted:
         if form != _PORTABLE:
             raise InvalidInput(f"there is no event {after}; the last one is {last}", "begin anew, without a number")
         after = None
-    return _Wanted(after, full, kind, form == _PORTABLE)
+    return _EventQuery(after, full, event_type, form == _PORTABLE)
 
 
-async def _native(follower: Follower, wanted: _Wanted) -> AsyncIterator[bytes]:
+async def _native(follower: Follower, query: _EventQuery) -> AsyncIterator[bytes]:
+    def page_after(seq: int) -> list[Event]:
+        return list(islice(follower.fabric.events(after=seq), _PAGE))
+
     yield _CONNECTED
-    after = wanted.after or 0
+    after = query.after or 0
     while True:
         if not await follower.after(after):
             yield _ALIVE
             continue
-        page = await anyio.to_thread.run_sync(_page, follower.fabric, after)
+        page = await anyio.to_thread.run_sync(page_after, after)
         yield b"".join(
-            _frame(event.seq, event.type, event)
-            for event in page
-            if wanted.task_id in (None, event.task_id) and wanted.kind in (None, event.type)
+            _frame(event.seq, event.type, event) for event in page if query.covers(event.task_id, event.type)
         )
         # without a page another log has taken the place of this one, and has not come as far
         after = page[-1].seq if page else after
         await anyio.sleep(_PAUSE if page else PATIENCE)
 
 
-async def _portable(follower: Follower, wanted: _Wanted) -> AsyncIterator[bytes]:
+async def _portable(follower: Follower, query: _EventQuery) -> AsyncIterator[bytes]:
     """A snapshot unless the client has one, then every portable event after it, each once."""
     yield _CONNECTED
-    after = wanted.after
+    after = query.after
     if after is None:
         view = await anyio.to_thread.run_sync(follower.fabric.snapshot)
         after = view["sequence"]
         yield _frame(after, "snapshot", view)
-    async for page in _lines(follower, after):
+    async for page in _portable_pages(follower, after):
         yield (
             _ALIVE
             if page is None
             else b"".join(
                 _frame(line["sequence"], line["type"], line)
                 for line in page
-                if wanted.task_id in (None, line["taskId"]) and wanted.kind in (None, line["type"])
+                if query.covers(line["taskId"], line["type"])
             )
         )
 
 
-async def _lines(follower: Follower, after: int) -> AsyncIterator[list[Line] | None]:
+async def _portable_pages(follower: Follower, after: int) -> AsyncIterator[list[Line] | None]:
     """Pages of portable lines after an event, as they come; None when nothing has come for a while."""
     while True:
         found = await anyio.to_thread.run_sync(follower.portable.after, after)
@@ -253,10 +243,6 @@ async def _lines(follower: Follower, after: int) -> AsyncIterator[list[Line] | N
             yield None
         else:
             await anyio.sleep(_PAUSE)
-
-
-def _page(fabric: Fabric, after: int) -> list[Event]:
-    return list(islice(fabric.events(after=after), _PAGE))
 
 
 def _frame(seq: int, kind: str, data: object) -> bytes:

@@ -1,4 +1,4 @@
-"""Serves the application on ports and Unix sockets of this machine. Must not know what the application does."""
+"""Serves an application on ports and Unix sockets of this machine."""
 
 from __future__ import annotations
 
@@ -34,8 +34,11 @@ from aof.surfaces.http.limits import Traffic
 _GRACE = 5  # seconds that open streams get when the server stops
 _BACKLOG = 512
 _DEAD = 60_000  # milliseconds after which the kernel gives up on a peer that acknowledges nothing
-_STARTUP_FAILED = 3
+_STARTUP_FAILED = 3  # exit code, as uvicorn has it
 _FIRST_BYTES = 4_096
+_SOCKET_MODE = 0o600
+_LONGEST_PATH = 107  # bytes of a socket's path that the kernel takes
+_PROBE_SECONDS = 2.0  # a living server accepts at once, or its queue is full
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,9 +84,10 @@ def tls(certificate: str, key: str) -> ssl.SSLContext:
     return context
 
 
-class HttpServer:
+class HttpServer(uvicorn.Server):
     """One application on some bound sockets; `run` blocks until `stop` is called from anywhere.
 
+    It is uvicorn's server with a limited listener and bounded connections. `started` is called when it takes requests.
     `refuse` gets the first bytes of each connection, and may answer them in the application's place.
     """
 
@@ -98,7 +102,7 @@ class HttpServer:
         encrypted: ssl.SSLContext | None = None,
         refuse: Refuse | None = None,
     ) -> None:
-        limits, traffic = limits or ServerLimits(), traffic or Traffic()
+        self._limits = limits or ServerLimits()
         config = uvicorn.Config(
             app,
             http=BoundedProtocol,
@@ -110,42 +114,25 @@ class HttpServer:
             use_colors=False,  # the command lets no control sequence of others through, and these look like any
             server_header=False,
             proxy_headers=False,  # anybody on this machine could claim to be another address
-            timeout_keep_alive=max(int(limits.times.idle), 1),
+            timeout_keep_alive=max(int(self._limits.times.idle), 1),
             timeout_graceful_shutdown=_GRACE,
         )
-        self._server = _Server(config, started, limits, traffic, encrypted, refuse=refuse)
-        self._bound = [bound] if isinstance(bound, socket.socket) else list(bound)
-
-    def run(self) -> None:
-        """Serve until told to stop. In the main thread, SIGINT and SIGTERM tell so too."""
-        self._server.run(sockets=self._bound)
-
-    def stop(self) -> None:
-        """End after what is being answered."""
-        self._server.should_exit = True
-
-
-class _Server(uvicorn.Server):
-    """uvicorn with a limited listener and bounded connections; says when it takes requests."""
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        started: Callable[[], None] | None,
-        limits: ServerLimits,
-        traffic: Traffic,
-        encrypted: ssl.SSLContext | None,
-        *,
-        refuse: Refuse | None,
-    ) -> None:
         super().__init__(config)
-        self._started = started
-        self._limits = limits
-        self._traffic = traffic
+        self._bound = [bound] if isinstance(bound, socket.socket) else list(bound)
+        self._tell_started = started
+        self._traffic = traffic or Traffic()
         self._encrypted = encrypted
         self._refuse = refuse
         self._acceptors: list[Acceptor] = []
         self.servers = []
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until told to stop. In the main thread, SIGINT and SIGTERM tell so too."""
+        super().run(sockets or self._bound)
+
+    def stop(self) -> None:
+        """End after what is being answered."""
+        self.should_exit = True
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen. uvicorn's own way has no time limit for a TLS handshake and accepts without limit."""
@@ -153,6 +140,17 @@ class _Server(uvicorn.Server):
         if self.lifespan.should_exit:
             sys.exit(_STARTUP_FAILED)
         connections = Connections(self._limits.connections, self._limits.per_address, self._traffic)
+        for bound in sockets or ():
+            bound.listen(_BACKLOG)
+            encrypted = self._encrypted if bound.family != socket.AF_UNIX else None
+            serve = partial(self._begin, connections=connections, encrypted=encrypted)
+            self._acceptors.append(Acceptor(ListeningSocket.of(bound, connections, self._traffic), serve))
+        self.started = True
+        if self._tell_started is not None:
+            self._tell_started()
+
+    async def _begin(self, connection: Accepted, *, connections: Connections, encrypted: ssl.SSLContext | None) -> None:
+        """Have a connection served; one whose TLS handshake fails is closed, and nobody needs to be told."""
 
         def protocol() -> asyncio.Protocol:
             return BoundedProtocol(
@@ -165,20 +163,15 @@ class _Server(uvicorn.Server):
                 refuse=self._refuse,
             )
 
-        for bound in sockets or ():
-            bound.listen(_BACKLOG)
-            encrypted = self._encrypted if bound.family != socket.AF_UNIX else None
-            serve = partial(
-                _begin,
-                protocol=protocol,
-                encrypted=encrypted,
-                seconds=self._limits.times.headers,
-                refuse=self._refuse,
+        if encrypted is None and self._refuse is not None and _refused(connection, self._refuse):
+            return
+        with suppress(OSError):
+            await asyncio.get_running_loop().connect_accepted_socket(
+                protocol,
+                connection,
+                ssl=encrypted,
+                ssl_handshake_timeout=self._limits.times.headers if encrypted is not None else None,
             )
-            self._acceptors.append(Acceptor(ListeningSocket.of(bound, connections, self._traffic), serve))
-        self.started = True
-        if self._started is not None:
-            self._started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept nothing more, and end after what is being answered."""
@@ -187,28 +180,11 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def _begin(
-    connection: Accepted,
-    *,
-    protocol: Callable[[], asyncio.Protocol],
-    encrypted: ssl.SSLContext | None,
-    seconds: float,
-    refuse: Refuse | None,
-) -> None:
-    """Have a connection served; one whose TLS handshake fails is closed, and nobody needs to be told."""
-    if encrypted is None and refuse is not None and _refused(connection, refuse):
-        return
-    with suppress(OSError):
-        await asyncio.get_running_loop().connect_accepted_socket(
-            protocol,
-            connection,
-            ssl=encrypted,
-            ssl_handshake_timeout=seconds if encrypted is not None else None,
-        )
-
-
 def _refused(connection: Accepted, refuse: Refuse) -> bool:
-    """Answer what has come already, without a transport and a parser, if it is refused."""
+    """Whether the first bytes of a connection, where they are there already, are refused; then it is answered too.
+
+    That takes neither a transport nor a parser.
+    """
     connection.settimeout(0)
     try:
         begun = connection.recv(_FIRST_BYTES, socket.MSG_PEEK)
@@ -223,23 +199,18 @@ def _refused(connection: Accepted, refuse: Refuse) -> bool:
     return True
 
 
-_MODE = 0o600
-_LONGEST = 107  # bytes of a path that the kernel takes
-_PATIENCE = 2.0  # seconds: a living server accepts at once, or its queue is full
-
-
 def listen_unix(given: str) -> socket.socket:
     """A listening socket at this path. One that nobody listens on any more is replaced, anything else is left alone."""
     path = Path(given).absolute()
-    if len(os.fsencode(path)) > _LONGEST:
-        raise Unavailable(f"the path {path} is too long for a socket", f"use one of at most {_LONGEST} bytes")
+    if len(os.fsencode(path)) > _LONGEST_PATH:
+        raise Unavailable(f"the path {path} is too long for a socket", f"use one of at most {_LONGEST_PATH} bytes")
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with _alone(path.parent):
+        with _locked(path.parent):
             _remove_stale(path)
-            os.fchmod(bound.fileno(), _MODE)  # before it has a name: at no moment can others open it
+            os.fchmod(bound.fileno(), _SOCKET_MODE)  # before it has a name: at no moment can others open it
             bound.bind(str(path))
-            path.chmod(_MODE)  # where the kernel does not take over the mode
+            path.chmod(_SOCKET_MODE)  # where the kernel does not take over the mode
             bound.listen(_BACKLOG)
     except OSError as error:
         bound.close()
@@ -253,7 +224,7 @@ def listen_unix(given: str) -> socket.socket:
 
 
 def remove_unix(bound: socket.socket, given: str, made: os.stat_result) -> None:
-    """Take the name away, unless another server has taken it over."""
+    """Close the socket and remove its path, unless another server has taken that over."""
     bound.close()
     path = Path(given)
     with suppress(OSError):
@@ -263,8 +234,8 @@ def remove_unix(bound: socket.socket, given: str, made: os.stat_result) -> None:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Of two servers that start at once, the second looks after the first one listens."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock the folder: of two servers that start at once, the second checks once the first one listens."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -283,7 +254,7 @@ def _remove_stale(path: Path) -> None:
     if there.st_uid != os.geteuid():
         raise Unavailable(f"{path} belongs to another user", "name another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        probe.settimeout(_PATIENCE)
+        probe.settimeout(_PROBE_SECONDS)
         found = probe.connect_ex(str(path))
     if found != errno.ECONNREFUSED:
         raise Unavailable(f"a server is listening on {path}", "stop it first, or name another path")

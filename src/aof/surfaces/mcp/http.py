@@ -1,7 +1,4 @@
-"""MCP as streamable HTTP: an ASGI application to mount. The application around it authenticates callers.
-
-Must not know tools.
-"""
+"""MCP as streamable HTTP: an ASGI application to mount. The application around it authenticates callers."""
 
 from __future__ import annotations
 
@@ -20,17 +17,18 @@ from starlette.types import Message, Receive, Scope, Send
 from aof.api.async_bridge import Follower
 from aof.api.call import Caller
 from aof.errors import InvalidInput
-from aof.support import nesting
+from aof.support.asgi import inspect_body
+from aof.support.nesting import NestedTooDeeply
 from aof.surfaces.mcp.long_calls import asks_for_reports
 from aof.surfaces.mcp.server import make_server
 from aof.surfaces.mcp.sessions import SESSION_HEADER, CallerOf, Hub, Presence
 
 _NO_SESSION = 404
-_ASKS: ContextVar[bool] = ContextVar("asks for reports", default=False)
+_WANTS_STREAM: ContextVar[bool] = ContextVar("the answer must be a stream", default=False)
 
 
 class McpOverHttp:
-    """The endpoint, and the context in which it works.
+    """The endpoint for MCP over HTTP; it works within the context `running`.
 
     An answer is one JSON document, because as a stream of one event it costs a session's client half as much again. A
     client that asks for progress or log messages gets streams: from revision 2026-07-28 on for that request, before it
@@ -72,12 +70,18 @@ class McpOverHttp:
         known = {**scope, "user": _owner(self._caller_of(request))}
         session = request.headers.get(SESSION_HEADER)
         if request.method == "POST":
-            receive = await self._manager.looked_at(receive, session)
+            receive = await self._manager.inspect_body(receive, session)
         if session is None:
             await self._manager.handle_request(known, receive, send)
             return
+
+        async def send_and_forget(message: Message) -> None:
+            if message.get("status") == _NO_SESSION:
+                self._presence.forget(session)
+            await send(message)
+
         with self._presence.of(session).calling(listens=request.method == "GET"):
-            await self._manager.handle_request(known, receive, self._noting(session, send))
+            await self._manager.handle_request(known, receive, send_and_forget)
 
     def described(self) -> dict[str, Any]:
         """What the OpenAPI document says of it."""
@@ -89,8 +93,8 @@ class McpOverHttp:
             "description": "the session that the server opened; the newest revision has none",
             "schema": {"type": "string"},
         }
-        said = "See the Model Context Protocol, streamable HTTP. Any client of it can be given this address."
-        common = {"tags": ["mcp"], "description": said, "parameters": [session]}
+        text = "See the Model Context Protocol, streamable HTTP. Any client of it can be given this address."
+        common = {"tags": ["mcp"], "description": text, "parameters": [session]}
         failed = {"4XX": {"description": "Not done.", "content": json}}
         body = {"required": True, "content": json}
         answers = {"200": {"description": "The answer.", "content": json | stream}, "202": {"description": "Taken."}}
@@ -109,7 +113,7 @@ class McpOverHttp:
         }
 
     async def end_sessions(self, is_gone: Callable[[Caller], bool]) -> None:
-        """End the sessions of callers that may no longer call, as if each had done it itself."""
+        """End the sessions of callers that may no longer call, as their clients would."""
         assert self._manager is not None
         assert self._hub is not None
         for session in [one for one in self._hub.sessions if one.name is not None and is_gone(one.caller)]:
@@ -125,48 +129,27 @@ class McpOverHttp:
             }
             await self._manager.handle_request(scope, _nothing, _nowhere)
 
-    def _noting(self, session: str, send: Send) -> Send:
-        async def noted(message: Message) -> None:
-            if message.get("status") == _NO_SESSION:
-                self._presence.forget(session)
-            await send(message)
-
-        return noted
-
 
 class _Manager(StreamableHTTPSessionManager):
     """Sessions that answer with a document or with a stream, as each client needs it."""
 
-    async def looked_at(self, receive: Receive, session: str | None) -> Receive:
-        """The same request, once it is known whether its answer must be a stream."""
-        read: list[Message] = []
-        size, more = 0, True
-        while more and size <= self.max_request_body_size:  # what is longer is refused by whoever reads on
-            message = await receive()
-            read.append(message)
-            size += len(message.get("body", b""))
-            more = message.get("more_body", False)
-        body = b"".join(message.get("body", b"") for message in read)
+    async def inspect_body(self, receive: Receive, session: str | None) -> Receive:
+        """Read the body, to see whether its answer must be a stream; the result yields the same body again."""
         try:
-            nesting.refuse_nesting(body)
-        except nesting.NestedTooDeeply as error:
+            body, again = await inspect_body(receive, self.max_request_body_size)
+        except NestedTooDeeply as error:
             raise InvalidInput(f"the message is {error}", "keep deep structures in a file of the task") from None
-        asks = asks_for_reports(body)
-        _ASKS.set(asks)
+        wants_stream = asks_for_reports(body)
+        _WANTS_STREAM.set(wants_stream)
         transport = self._server_instances.get(session) if session is not None else None
-        if asks and transport is not None:
+        if wants_stream and transport is not None:
             transport.is_json_response_enabled = False
-        read.reverse()
-
-        async def again() -> Message:
-            return read.pop() if read else await receive()
-
         return again
 
     @property
     def json_response(self) -> bool:
         """Whether the request at hand, or the session that it opens, is answered with documents."""
-        return self._documents and not _ASKS.get()
+        return self._documents and not _WANTS_STREAM.get()
 
     @json_response.setter
     def json_response(self, documents: bool) -> None:
@@ -174,7 +157,7 @@ class _Manager(StreamableHTTPSessionManager):
 
 
 def _owner(caller: Caller) -> AuthenticatedUser:
-    """Whose session it is: of one token, not of everybody who has one for the same actor."""
+    """The owner of a session: one token, not everybody with a token for the same actor."""
     return AuthenticatedUser(
         AccessToken(token="", client_id=caller.actor, scopes=[], subject=f"{caller.role}/{caller.token or ''}")
     )

@@ -34,7 +34,7 @@ from aof.api.catalogue import BY_NAME
 from aof.errors import AofError, InvalidTransition
 from aof.kernel.results import Created
 from aof.surfaces.mcp.sessions import Hub, Session
-from aof.surfaces.mcp.tools import answered
+from aof.surfaces.mcp.tools import tool_result
 from aof.tasks.model import Task
 
 _Answer = TypeVar("_Answer")
@@ -44,6 +44,8 @@ _LEVELS: Final[tuple[LoggingLevel, ...]] = get_args(LoggingLevel)
 _EVERY: Final = 1.0  # seconds from one report of progress to the next
 _TOKEN: Final = "progress_token"  # noqa: S105 - the name of a field
 _ASKING: Final = (b'"progressToken"', b'"logging/setLevel"', LOG_LEVEL_META_KEY.encode())
+EXTENSION: Final = "io.modelcontextprotocol/tasks"
+_POLL_MS: Final = 5000
 
 
 def asks_for_reports(body: bytes) -> bool:
@@ -57,62 +59,55 @@ async def set_level(ctx: _Context, params: SetLevelRequestParams) -> EmptyResult
     return EmptyResult()
 
 
-async def reported(
+async def with_reports(
     ctx: _Context, tool: str, work: Callable[[], Awaitable[_Answer]], total: float | None = None
 ) -> _Answer:
-    """Do the work, and say how it goes. `total` is how many seconds it takes at most, where that is known."""
-    level, counts = _level(ctx), (ctx.meta or {}).get(_TOKEN) is not None
-    if level is None and not counts:
+    """Do the work, with log messages and progress for a client that wants them.
+
+    `total` is how many seconds the work takes at most, where that is known.
+    """
+    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        least = (ctx.meta or {}).get(LOG_LEVEL_META_KEY)
+    else:
+        least = ctx.session._connection.state.get(_LEVEL)  # noqa: SLF001 - as above
+    counts = (ctx.meta or {}).get(_TOKEN) is not None
+    if least not in _LEVELS and not counts:
         return await work()
-    said = _Reports(ctx, level)
-    await said.log("debug", {"tool": tool, "event": "started"})
+
+    async def log(level: LoggingLevel, **data: Any) -> None:
+        if least not in _LEVELS or _LEVELS.index(level) < _LEVELS.index(least):
+            return
+        params = LoggingMessageNotificationParams(level=level, logger="aof", data={"tool": tool, **data})
+        note = LoggingMessageNotification(params=params)
+        await ctx.session.send_notification(note, related_request_id=ctx.request_id)
+
+    await log("debug", event="started")
     begun = anyio.current_time()
     try:
-        answer = await _counted(said, work, total) if counts else await work()
+        answer = await _with_progress(ctx, work, total) if counts else await work()
     except AofError as error:
-        await said.log("warning", {"tool": tool, "event": "refused", "code": error.code, "message": error.message})
+        await log("warning", event="refused", code=error.code, message=error.message)
         raise
-    seconds = round(anyio.current_time() - begun, 3)
-    await said.log("info", {"tool": tool, "event": "answered", "seconds": seconds})
+    await log("info", event="answered", seconds=round(anyio.current_time() - begun, 3))
     return answer
 
 
-def _level(ctx: _Context) -> LoggingLevel | None:
-    """The least that the client wants to hear of; None where it asked for nothing when the call began."""
-    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        asked = (ctx.meta or {}).get(LOG_LEVEL_META_KEY)
-    else:
-        asked = ctx.session._connection.state.get(_LEVEL)  # noqa: SLF001 - as above
-    return asked if asked in _LEVELS else None
+async def _with_progress(ctx: _Context, work: Callable[[], Awaitable[_Answer]], total: float | None) -> _Answer:
+    """Do the work, and report the seconds that it has taken so far."""
 
+    async def tick() -> None:
+        done = 0.0
+        message = "waiting" if total else "working"
+        while True:
+            await anyio.sleep(_EVERY)
+            done += _EVERY
+            await ctx.session.report_progress(min(done, total) if total else done, total, message)
 
-class _Reports:
-    """The way back to one client, for as long as its call takes."""
-
-    def __init__(self, ctx: _Context, level: LoggingLevel | None) -> None:
-        self._ctx = ctx
-        self._level = level
-
-    async def log(self, level: LoggingLevel, data: dict[str, Any]) -> None:
-        """One log message, if the client wants to hear of such."""
-        if self._level is None or _LEVELS.index(level) < _LEVELS.index(self._level):
-            return
-        params = LoggingMessageNotificationParams(level=level, logger="aof", data=data)
-        note = LoggingMessageNotification(params=params)
-        await self._ctx.session.send_notification(note, related_request_id=self._ctx.request_id)
-
-    async def progress(self, done: float, total: float | None, message: str) -> None:
-        """One report of progress."""
-        await self._ctx.session.report_progress(done, total, message)
-
-
-async def _counted(said: _Reports, work: Callable[[], Awaitable[_Answer]], total: float | None) -> _Answer:
-    """Do the work while the seconds are counted."""
     answers: list[_Answer] = []
     errors: list[Exception] = []
-    await said.progress(0, total, "begun")
+    await ctx.session.report_progress(0, total, "begun")
     async with anyio.create_task_group() as group:
-        group.start_soon(_tick, said, total)
+        group.start_soon(tick)
         try:
             answers.append(await work())
         except Exception as error:  # noqa: BLE001 - it is raised again, without the group around it
@@ -123,33 +118,20 @@ async def _counted(said: _Reports, work: Callable[[], Awaitable[_Answer]], total
     return answers[0]
 
 
-async def _tick(said: _Reports, total: float | None) -> None:
-    done = 0.0
-    message = "waiting" if total else "working"
-    while True:
-        await anyio.sleep(_EVERY)
-        done += _EVERY
-        await said.progress(min(done, total) if total else done, total, message)
-
-
-EXTENSION = "io.modelcontextprotocol/tasks"
-_POLL_MS = 5000
-
-
 class UpdateTaskRequestParams(RequestParams):
-    """What a client answers to a task that asked something. Ours ask nothing."""
+    """A client's answers to the questions of a task. Ours ask none."""
 
     task_id: str
     input_responses: dict[str, Any] | None = None
 
 
-def understands_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
+def understands_tasks(ctx: _Context) -> bool:
     """Whether the client takes a handle for an answer to this request."""
     wanted = ClientCapabilities(extensions={EXTENSION: {}})
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and ctx.session.check_client_capability(wanted)
 
 
-def require_tasks(ctx: ServerRequestContext[Any, Any], task_id: str) -> None:
+def require_tasks(ctx: _Context, task_id: str) -> None:
     """Refuse who asks for a handle without having said that it takes any, or whose header names another one."""
     headers = getattr(ctx.request, "headers", None)
     named = decode_header_value(headers.get(MCP_NAME_HEADER)) if headers is not None else None
@@ -161,27 +143,27 @@ def require_tasks(ctx: ServerRequestContext[Any, Any], task_id: str) -> None:
 
 
 async def task_handle(hub: Hub, created: Created) -> dict[str, Any]:
-    """The answer that stands for a task in the making."""
+    """The answer that stands for a created task: a handle to ask for its progress and its result by."""
     task = await hub.ask(hub.fabric.get, created.task_id)
-    return {"resultType": "task", **_seen(task)}
+    return {"resultType": "task", **_task_view(task)}
 
 
 async def get_task(hub: Hub, params: GetTaskRequestParams) -> dict[str, Any]:
     """How the task is, with its result once there is one."""
-    task = await _found(hub, params.task_id)
-    seen = _seen(task)
-    if seen["status"] == "completed":
+    task = await _find_task(hub, params.task_id)
+    view = _task_view(task)
+    if view["status"] == "completed":
         path = hub.fabric.store.path_of(task)
-        result = answered(Created(task_id=task.id, status=task.status, file_path=path))
+        result = tool_result(Created(task_id=task.id, status=task.status, file_path=path))
         if task.status == "deadletter":
             result = result.model_copy(update={"is_error": True, "structured_content": None})
-        seen["result"] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return seen
+        view["result"] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return view
 
 
 async def update_task(hub: Hub, params: UpdateTaskRequestParams) -> dict[str, Any]:
-    """Answers to questions that nobody asked are acknowledged and dropped, as the extension wants it."""
-    await _found(hub, params.task_id)
+    """Acknowledge answers and drop them, as the extension wants it: nobody has asked."""
+    await _find_task(hub, params.task_id)
     return {}
 
 
@@ -189,7 +171,7 @@ async def cancel_task(
     hub: Hub, params: GetTaskRequestParams, caller: Caller, alone: Session | None = None
 ) -> dict[str, Any]:
     """Cancel the task; one that is over stays as it is."""
-    task = await _found(hub, params.task_id)
+    task = await _find_task(hub, params.task_id)
     operation = BY_NAME["cancel"]
     given = parameters(operation, {"taskId": task.id, "reason": "cancelled by the client that waits for it"})
     speaker = caller if alone is None else alone.speaker(operation, given, caller)
@@ -202,32 +184,30 @@ async def cancel_task(
     return {}
 
 
-async def _found(hub: Hub, task_id: str) -> Task:
+async def _find_task(hub: Hub, task_id: str) -> Task:
     try:
         return await hub.ask(hub.fabric.get, task_id)
     except AofError as error:
         raise MCPError(INVALID_PARAMS, error.message, {"code": error.code}) from None
 
 
-def _seen(task: Task) -> dict[str, Any]:
+def _task_view(task: Task) -> dict[str, Any]:
     """The task in the words of the extension, where `failed` is for errors of the protocol only."""
-    ended = {"done": "completed", "deadletter": "completed", "cancelled": "cancelled"}
-    seen: dict[str, Any] = {
+    message: str = task.status
+    if task.blocked is not None:
+        message = f"blocked: {task.blocked.reason}"
+    elif task.last_error is not None and task.status == "deadletter":
+        message = f"deadletter: {task.last_error.code}: {task.last_error.message}"
+    elif task.status == "in-progress" and (text := msgspec.to_builtins(task.progress).get("text")):
+        message = f"{task.status}: {text}"
+    return {
         "taskId": task.id,
-        "status": ended.get(task.status, "working"),
-        "statusMessage": _message(task),
+        "status": {"done": "completed", "deadletter": "completed", "cancelled": "cancelled"}.get(
+            task.status, "working"
+        ),
+        "statusMessage": message,
         "createdAt": task.created_at,
         "lastUpdatedAt": task.updated_at,
         "ttlMs": None,
         "pollIntervalMs": _POLL_MS,
     }
-    return seen
-
-
-def _message(task: Task) -> str:
-    if task.blocked is not None:
-        return f"blocked: {task.blocked.reason}"
-    if task.last_error is not None and task.status == "deadletter":
-        return f"deadletter: {task.last_error.code}: {task.last_error.message}"
-    said = msgspec.to_builtins(task.progress).get("text") if task.status == "in-progress" else None
-    return f"{task.status}: {said}" if said else task.status

@@ -34,7 +34,9 @@ from aof.surfaces.mcp.sessions import Hub
 from aof.surfaces.mcp.tools import spell
 from aof.workflows.model import HopState
 
-_FEW: Final = 5
+_FEW: Final = 5  # tasks that a prompt lists
+_MOST: Final = 100  # values that the protocol allows in one answer
+_LATEST: Final = 1_000  # tasks whose agents are offered
 
 
 class _Offer(NamedTuple):
@@ -76,18 +78,18 @@ async def get_prompt(hub: Hub, name: str, given: dict[str, str], caller: Caller)
     )
 
 
-def _asked(hub: Hub, operation: str, given: dict[str, Any], caller: Caller) -> Any:
+def _ask(hub: Hub, operation: str, given: dict[str, Any], caller: Caller) -> Any:
     row = BY_NAME[operation]
     return perform(hub.fabric, row, parameters(row, given), caller)
 
 
 def _prime(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentBlock]:
-    return [_text(_asked(hub, "prime", given, caller).text)]
+    return [TextContent(text=_ask(hub, "prime", given, caller).text)]
 
 
 def _work_next(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentBlock]:
     agent = given.get("agent", caller.actor)
-    ready = _asked(hub, "ready", {"agent": agent, "limit": _FEW}, caller)
+    ready = _ask(hub, "ready", {"agent": agent, "limit": _FEW}, caller)
     lines = [f"You are {agent}. Take the next task and finish it.", ""]
     if ready.tasks:
         lines += ["Ready for you, most urgent first:", *map(_line, ready.tasks), ""]
@@ -104,7 +106,7 @@ def _work_next(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentB
         "",
         "If a call is refused, its hint shows the call that works.",
     ]
-    return [_text("\n".join(lines))]
+    return [TextContent(text="\n".join(lines))]
 
 
 def _judging(rows: Sequence[Row]) -> list[str]:
@@ -118,13 +120,13 @@ def _judging(rows: Sequence[Row]) -> list[str]:
 def _review(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentBlock]:
     agent = given.get("agent", caller.actor)
     if "taskId" not in given:
-        return [_text(_to_review(hub, agent, caller))]
+        return [TextContent(text=_to_review(hub, agent, caller))]
     task_id = hub.fabric.resolve(given["taskId"])
-    shown = _asked(hub, "show", {"taskId": task_id}, caller)
+    shown = _ask(hub, "show", {"taskId": task_id}, caller)
     hop = _hop(hub, task_id, agent, caller) if shown["status"] != "review" else None
     text = msgspec.json.encode(shown).decode()
     resource = TextResourceContents(uri=f"{TASKS}/{task_id}", mime_type=JSON, text=text)
-    return [EmbeddedResource(resource=resource), _text(_how_to_judge(task_id, hop, agent))]
+    return [EmbeddedResource(resource=resource), TextContent(text=_how_to_judge(task_id, hop, agent))]
 
 
 def _queue(hub: Hub, caller: Caller) -> ReadyQueue:
@@ -180,10 +182,6 @@ def _how_to_judge(task_id: str, hop: HopState | None = None, agent: str = "") ->
     )
 
 
-def _text(text: str) -> TextContent:
-    return TextContent(text=text)
-
-
 _AGENT: Final = "whose session it is; default: the caller"
 _OFFERS: Final = {
     "prime": _Offer("What an agent needs to know when its session begins.", {"agent": _AGENT}, _prime),
@@ -194,10 +192,6 @@ _OFFERS: Final = {
         _review,
     ),
 }
-
-
-_MOST: Final = 100  # values that the protocol allows in one answer
-_LATEST: Final = 1_000  # tasks whose agents are offered
 
 
 async def complete(hub: Hub, params: CompleteRequestParams) -> Completion:

@@ -1,4 +1,4 @@
-"""Tasks and views as resources, and the news to clients that follow them."""
+"""Tasks and views as resources, and the notifications of clients that subscribe to them."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ JSON = "application/json"
 _NOT_FOUND = -32002
 _URI = re.compile(r"aof://(?P<name>[a-z]+)(?:/(?P<id>[A-Za-z0-9-]+))?(?:\?status=(?P<status>[a-z-]+))?")
 _VIEWS = {"snapshot": ("snapshot", "The whole state, portable."), "org": ("org_show", "Agents, teams and roles.")}
+_WAIT = 1.0  # seconds that one look at the log waits
+_AFTER_A_FAULT = 5.0  # seconds
 
 
 def resources() -> list[Resource]:
     """What can be read without knowing any ID."""
     listed = Resource(uri=TASKS, name="tasks", description="All tasks, one line each.", mime_type=JSON)
     views = [
-        Resource(uri=f"aof://{name}", name=name, description=text, mime_type=JSON)
-        for name, (operation, text) in _VIEWS.items()
-        if operation in BY_NAME
+        Resource(uri=f"aof://{name}", name=name, description=text, mime_type=JSON) for name, (_, text) in _VIEWS.items()
     ]
     return [listed, *views]
 
@@ -62,9 +62,11 @@ def templates() -> list[ResourceTemplate]:
 
 
 async def read(hub: Hub, uri: str, caller: Caller, revision: str) -> ReadResourceResult:
-    """The resource as JSON. A code of its own for what is not there is known before revision 2026-07-28 only."""
+    """Read a resource as JSON. Only before revision 2026-07-28, a missing one has an error code of its own."""
     try:
-        result = await hub.ask(_ask, hub, uri, caller)
+        name, given = _operation_for(uri)
+        operation = BY_NAME[name]
+        result = await hub.ask(perform, hub.fabric, operation, parameters(operation, given), caller)
     except AofError as error:
         data = {"uri": uri, **msgspec.to_builtins(error_payload(error, spell))}
         missing = error.kind == "not_found" and revision not in MODERN_PROTOCOL_VERSIONS
@@ -73,13 +75,8 @@ async def read(hub: Hub, uri: str, caller: Caller, revision: str) -> ReadResourc
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=JSON, text=text)])
 
 
-def _ask(hub: Hub, uri: str, caller: Caller) -> Any:
-    name, given = _question(uri)
-    operation = BY_NAME[name]
-    return perform(hub.fabric, operation, parameters(operation, given), caller)
-
-
-def _question(uri: str) -> tuple[str, dict[str, Any]]:
+def _operation_for(uri: str) -> tuple[str, dict[str, Any]]:
+    """The operation that reads a resource, and its arguments."""
     found = _URI.fullmatch(uri)
     if found is None:
         raise InvalidInput(f"{uri[:80]!r} is not a resource of AOF", "use aof://tasks/{id} or aof://tasks?status=ready")
@@ -89,7 +86,7 @@ def _question(uri: str) -> tuple[str, dict[str, Any]]:
             return "show", {"taskId": task_id}
         if task_id is None:
             return "list", {"status": status} if status else {}
-    elif task_id is None and status is None and name in _VIEWS and _VIEWS[name][0] in BY_NAME:
+    elif task_id is None and status is None and name in _VIEWS:
         return _VIEWS[name][0], {}
     raise NotFound(f"there is no resource {uri[:80]!r}", "use aof://tasks/{id} or aof://tasks?status=ready")
 
@@ -99,10 +96,6 @@ def touched(event: Event) -> set[str]:
     moved = {event.payload[end] for end in ("from", "to") if isinstance(event.payload.get(end), str)}
     uris = {TASKS, _SNAPSHOT, *(f"{TASKS}?status={status}" for status in moved)}
     return uris | ({f"{TASKS}/{event.task_id}"} if event.task_id else set())
-
-
-_PATIENCE = 1.0  # seconds that one look at the log waits
-_AFTER_A_FAULT = 5.0  # seconds
 
 
 class Changes:
@@ -133,7 +126,7 @@ class Changes:
         return EmptyResult()
 
     async def unsubscribe(self, ctx: ServerRequestContext[Any, Any], params: UnsubscribeRequestParams) -> EmptyResult:
-        """Note that it no longer does."""
+        """Forget that this connection wants to know of a resource."""
         self._subscribed.pop((id(ctx.session._connection), str(params.uri)), None)  # noqa: SLF001 - as above
         return EmptyResult()
 
@@ -142,25 +135,26 @@ class Changes:
         self._listen.close()
 
     async def _follow(self) -> None:
-        """Nobody is told that we listen before it is known from which event on."""
+        """Begin to publish changes, once; it returns when it is known from which event on."""
         async with self._begun:
             if not self._following:
                 seen = await self._hub.ask(self._hub.fabric.store.head)
-                self._hub.start(self._tell, seen)
+                self._hub.start(self._publish, seen)
                 self._following = True
 
-    async def _tell(self, seen: int) -> None:
-        """Tell for as long as the server runs. What goes wrong in one round costs nobody more than that round."""
+    async def _publish(self, seen: int) -> None:
+        """Publish changes for as long as the server runs. A fault in one round costs nobody more than that round."""
         while True:
             try:
-                seen = await self._told(seen)
+                seen = await self._publish_after(seen)
             except Exception as error:  # noqa: BLE001 - the edge of one round
                 record("telling of changes", error)
                 await anyio.sleep(_AFTER_A_FAULT)
 
-    async def _told(self, seen: int) -> int:
+    async def _publish_after(self, seen: int) -> int:
+        """Wait a little for events after this one, and publish what they have changed; returns the last one."""
         store = self._hub.fabric.store
-        if not await self._hub.ask(store.wait, seen, _PATIENCE):
+        if not await self._hub.ask(store.wait, seen, _WAIT):
             return seen
         events = await self._hub.ask(lambda after: list(store.events(after)), seen)
         changed: set[str] = set()
@@ -170,12 +164,10 @@ class Changes:
         for uri in sorted(changed):
             await self._hub.bus.publish(ResourceUpdated(uri=uri))
             for (_, wanted), connection in list(self._subscribed.items()):
-                if wanted == uri:
-                    await self._update(connection, uri)
+                if wanted != uri:
+                    continue
+                try:
+                    await connection.send_resource_updated(uri)
+                except Exception as error:  # noqa: BLE001 - the edge of one connection
+                    record(f"telling of {uri}", error)
         return seen
-
-    async def _update(self, connection: Any, uri: str) -> None:
-        try:
-            await connection.send_resource_updated(uri)
-        except Exception as error:  # noqa: BLE001 - the edge of one connection
-            record(f"telling of {uri}", error)

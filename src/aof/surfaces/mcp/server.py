@@ -34,16 +34,15 @@ from aof.api.call import HintReader, reader_of
 from aof.api.catalogue import BY_TOOL
 from aof.errors import AofError, InvalidInput
 from aof.kernel.faults import record
-from aof.surfaces.mcp import long_calls, prompts, resources
-from aof.surfaces.mcp import tools as mcp_tools
+from aof.surfaces.mcp import long_calls, prompts, resources, tools
 from aof.surfaces.mcp.resources import Changes
 from aof.surfaces.mcp.sessions import Hub, Session, session_of
-from aof.surfaces.mcp.tools import WAIT, answered, broken, call, can_wait, check_wait, refused, tools
+from aof.surfaces.mcp.tool_help import HELP_TOOL, help_answer, tool_instead
 
 _Context = ServerRequestContext[Any, Any]
 _Params = TypeVar("_Params")
 _Answer = TypeVar("_Answer")
-_NAME = 80  # characters of a tool's name that are repeated
+_WAIT = "wait"  # the argument with which the client of a created task gets a handle to follow it by
 INSTRUCTIONS = (
     "AOF holds the tasks that agents share. Claim a task before you work on it (aof_task_claim; without taskId the "
     "next one). Read it with aof_task_show, note what you do with aof_task_update, and finish with aof_task_complete "
@@ -78,7 +77,7 @@ def make_server(hub: Hub, alone: Session | None = None, version: str = "") -> Se
 
     async def list_tools(ctx: _Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
         caller = alone.caller if alone is not None else hub.caller_of(ctx.request)
-        return ListToolsResult(tools=[*tools(hub.tiers_of(caller)), mcp_tools.HELP_TOOL])
+        return ListToolsResult(tools=[*tools.tools(hub.tiers_of(caller)), HELP_TOOL])
 
     async def list_resources(_ctx: _Context, _params: PaginatedRequestParams | None) -> ListResourcesResult:
         return ListResourcesResult(resources=resources.resources())
@@ -107,28 +106,28 @@ def make_server(hub: Hub, alone: Session | None = None, version: str = "") -> Se
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
         get_tool_input_schema=_no_header_repeats_an_argument,
-        on_list_tools=_edged(list_tools),
-        on_list_resources=_edged(list_resources),
-        on_list_resource_templates=_edged(list_templates),
-        on_read_resource=_edged(read_resource),
-        on_subscribe_resource=_edged(changes.subscribe),
-        on_unsubscribe_resource=_edged(changes.unsubscribe),
-        on_subscriptions_listen=_edged(changes.listen),
-        on_list_prompts=_edged(list_prompts),
-        on_get_prompt=_edged(get_prompt),
-        on_completion=_edged(complete),
+        on_list_tools=_with_errors(list_tools),
+        on_list_resources=_with_errors(list_resources),
+        on_list_resource_templates=_with_errors(list_templates),
+        on_read_resource=_with_errors(read_resource),
+        on_subscribe_resource=_with_errors(changes.subscribe),
+        on_unsubscribe_resource=_with_errors(changes.unsubscribe),
+        on_subscriptions_listen=_with_errors(changes.listen),
+        on_list_prompts=_with_errors(list_prompts),
+        on_get_prompt=_with_errors(get_prompt),
+        on_completion=_with_errors(complete),
     )
-    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _edged(long_calls.set_level))
-    _add_calls(server, hub, alone)
+    server.add_request_handler("logging/setLevel", SetLevelRequestParams, _with_errors(long_calls.set_level))
+    _add_tool_and_task_handlers(server, hub, alone)
     return server
 
 
-def _edged(
+def _with_errors(
     handler: Callable[[_Context, _Params], Awaitable[_Answer]],
 ) -> Callable[[_Context, _Params], Awaitable[_Answer]]:
-    """The same handler; what nobody foresaw is told as a fault with a reference, and logged."""
+    """The handler with its refusals as errors of the protocol; any other exception is logged under a reference."""
 
-    async def edged(ctx: _Context, params: _Params) -> _Answer:
+    async def handle(ctx: _Context, params: _Params) -> _Answer:
         try:
             return await handler(ctx, params)
         except MCPError:
@@ -137,54 +136,45 @@ def _edged(
             raise MCPError(INVALID_PARAMS, error.message, {"code": error.code}) from None
         except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
             reference = record(handler.__name__, error)
-            said = f"the server failed (reference {reference})"
-            raise MCPError(INTERNAL_ERROR, said, {"reference": reference}) from None
+            message = f"the server failed (reference {reference})"
+            raise MCPError(INTERNAL_ERROR, message, {"reference": reference}) from None
 
-    return edged
+    return handle
 
 
 def _no_header_repeats_an_argument(_tool: str) -> None:
     """Spares every call the search for arguments that a header must repeat: no tool of ours declares one."""
 
 
-def _explained(name: str, given: dict[str, Any], reader: HintReader) -> HandlerResult:
-    """What needs no work: help, and what to call instead of a tool that there is not."""
-    if name != mcp_tools.HELP_TOOL.name:
-        hint = mcp_tools.tool_instead(name, given, reader)
-        raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:_NAME]}; {hint}", {"hint": hint})
-    try:
-        return mcp_tools.help_answer(given, reader)
-    except InvalidInput as error:
-        return refused(error, reader)
-
-
-def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
-    """Tools, and the extension under which one of them may answer with a handle."""
+def _add_tool_and_task_handlers(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
+    """Add the calls of tools, and the Tasks extension, under which creating a task may answer with a handle."""
 
     async def call_tool(ctx: _Context, params: CallToolRequestParams) -> HandlerResult:
         operation = BY_TOOL.get(params.name)  # also one that is not listed: tiers save words, they guard nothing
         given = dict(params.arguments or {})
         if operation is None:
             caller, _ = session_of(hub, ctx, alone)
-            return _explained(params.name, given, reader_of(caller, hub.tiers_of(caller)))
+            return _help_or_unknown_tool(params.name, given, reader_of(caller, hub.tiers_of(caller)))
         reader = HintReader(tiers=hub.tiers)
-        wait = given.pop(WAIT, None) if can_wait(operation) else None
+        wait = given.pop(_WAIT, None) if operation.name == "create" else None
         try:
             caller, session = session_of(hub, ctx, alone)
             reader = reader_of(caller, hub.tiers_of(caller))
-            check_wait(wait)
+            if not isinstance(wait, bool | None):
+                hint = f"leave '{_WAIT}' out, or give true to get a handle"
+                raise InvalidInput(f"'{_WAIT}' must be true or false", hint, parameter=_WAIT)  # noqa: TRY301
             gone = getattr(ctx.request, "is_disconnected", None)  # on stdio the client's end is the server's
-            work = partial(call, hub, operation, given, caller, session, gone=gone)
-            waits = given.get("wait") if operation.name == "claim" else None
-            total = float(waits) if isinstance(waits, int | float) else None
-            result, secrets, said = await long_calls.reported(ctx, operation.tool, work, total)
+            work = partial(tools.call, hub, operation, given, caller, session, gone=gone)
+            seconds = given.get("wait") if operation.name == "claim" else None
+            total = float(seconds) if isinstance(seconds, int | float) else None
+            result, secrets, warning_text = await long_calls.with_reports(ctx, operation.tool, work, total)
             if wait and long_calls.understands_tasks(ctx):
                 return await long_calls.task_handle(hub, result)
         except AofError as error:
-            return refused(error, reader)
+            return tools.refusal(error, reader)
         except Exception as error:  # noqa: BLE001 - the edge: a fault of ours is told as one, and logged
-            return broken(operation, error)
-        return answered(result, secrets, said)
+            return tools.fault(operation, error)
+        return tools.tool_result(result, secrets, warning_text)
 
     async def get_task(ctx: _Context, params: GetTaskRequestParams) -> HandlerResult:
         long_calls.require_tasks(ctx, params.task_id)
@@ -200,7 +190,18 @@ def _add_calls(server: Server[Hub], hub: Hub, alone: Session | None) -> None:
         return await long_calls.cancel_task(hub, params, caller, alone)
 
     server.add_request_handler("tools/call", CallToolRequestParams, call_tool)
-    server.add_request_handler("tasks/get", GetTaskRequestParams, _edged(get_task))
-    server.add_request_handler("tasks/update", long_calls.UpdateTaskRequestParams, _edged(update_task))
-    server.add_request_handler("tasks/cancel", GetTaskRequestParams, _edged(cancel_task))
+    server.add_request_handler("tasks/get", GetTaskRequestParams, _with_errors(get_task))
+    server.add_request_handler("tasks/update", long_calls.UpdateTaskRequestParams, _with_errors(update_task))
+    server.add_request_handler("tasks/cancel", GetTaskRequestParams, _with_errors(cancel_task))
     server.extensions[long_calls.EXTENSION] = {}
+
+
+def _help_or_unknown_tool(name: str, given: dict[str, Any], reader: HintReader) -> HandlerResult:
+    """The answer of `aof_help`, or the error that says what to call instead of an unknown tool."""
+    if name != HELP_TOOL.name:
+        hint = tool_instead(name, given, reader)
+        raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:80]}; {hint}", {"hint": hint})
+    try:
+        return help_answer(given, reader)
+    except InvalidInput as error:
+        return tools.refusal(error, reader)

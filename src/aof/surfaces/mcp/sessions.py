@@ -1,4 +1,7 @@
-"""What all connections of one MCP server share, what a session holds, and which clients over HTTP are still there."""
+"""One agent's session (who it speaks for, which runs it has claimed) and what all sessions of a server share.
+
+While a session lasts, it renews the leases of the runs that it has claimed; over HTTP, only while its client is there.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +34,17 @@ from aof.workflows.model import leases
 
 _Result = TypeVar("_Result")
 CallerOf = Callable[[Any], Caller]
-_STATE = "aof.session"
-_BEATS_PER_LEASE = 3
-_SHORTEST = 0.05  # seconds between two beats
+SESSION_HEADER: Final = "mcp-session-id"
+_STATE: Final = "aof.session"
+_BEATS_PER_LEASE: Final = 3
+_SHORTEST: Final = 0.05  # seconds between two heartbeats
+_MOST_CLIENTS: Final = 1000  # that are remembered before silent ones are forgotten
+_OLD: Final = 3600.0  # seconds: longer than any session stays idle
 _log = logging.getLogger(__name__)
 
 
 class Hub:
-    """One server's shared parts. `caller_of` tells who sent a request from what the transport knows of it."""
+    """What the connections of one server share. `caller_of` tells who sent a request."""
 
     def __init__(
         self,
@@ -58,11 +64,11 @@ class Hub:
         self.background: TaskGroup | None = None
 
     def tiers_of(self, caller: Caller) -> tuple[str, ...]:
-        """The tiers that a caller is told about: those that its token names, else those of the server."""
+        """The tiers whose tools are listed for a caller: those that its token names, else those of the server."""
         return caller.tools or self.tiers
 
     async def ask(self, function: Callable[..., _Result], *given: Any, **named: Any) -> _Result:
-        """Call something synchronous without holding up the others."""
+        """Call something synchronous in a thread."""
         return await anyio.to_thread.run_sync(partial(function, *given, **named), abandon_on_cancel=True)
 
     def start(self, work: Callable[..., Any], *given: Any) -> None:
@@ -83,30 +89,22 @@ class Session:
         by_client: Mapping[str, str] | None = None,
     ) -> None:
         self.caller = caller
+        self.name = name  # its ID, where the transport gives it one
         self._by_client = by_client or {}
-        self._name = name
         self._hub = hub
-        self._claimed: dict[str, str] = {}  # the task of each run: of a gated one several hops may be held
+        self._claimed: dict[str, str] = {}  # the task of each run: of a gated task several hops may be held
         self._kept: set[str] = set()  # the runs that outlive the session
-        self._secrets: dict[str, str] = {}
+        self._secrets: dict[str, str] = {}  # by run
         self._given = {task_of_run(run): run} if run else {}
         self._first: str | None = None  # the name that a session without one has used first; empty for the default
         self._naming = Lock()
         self._turns: set[str] = set()  # the agents whose turns have begun with this session
+        # What its tasks call it: always the same, and no help to anybody who would take the session over.
+        self._conversation = None if name is None else f"MCP-{hexdigest(name.encode())[:16]}"
         hub.sessions.add(self)
 
-    @property
-    def name(self) -> str | None:
-        """Its ID, where the transport gives it one."""
-        return self._name
-
-    @property
-    def _conversation(self) -> str | None:
-        """What its tasks call it: always the same, and no help to anybody who would take the session over."""
-        return None if self._name is None else f"MCP-{hexdigest(self._name.encode())[:16]}"
-
-    def meet(self, client: str) -> None:
-        """Take the name that the settings give to this client, if they give it one. The first request decides."""
+    def identify_client(self, client: str) -> None:
+        """Take the actor that the settings give to this client, if they give one. The first request decides."""
         actor = next((actor for part, actor in self._by_client.items() if part in client.lower()), None)
         self._by_client = {}
         if actor is not None:
@@ -120,44 +118,38 @@ class Session:
     def _runs_of(self, task_id: str) -> list[str]:
         return [run for run, task in list(self._claimed.items()) if task == task_id]
 
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The secrets of what this session has claimed, the last one last."""
-        return tuple(self._secrets.values())
-
     def note(self, operation: Operation, result: Any, secrets: list[str]) -> None:
         """Remember what a call has claimed, and forget what has ended. Runs beside other calls, in a thread."""
         for secret in secrets:
-            self._keep_secret(operation, secret)
+            run = secret.partition("/")[0]
+            self._secrets[run] = secret
+            task_id = task_of_run(run)
+            if operation.name != "claim" and task_id is not None:  # a handoff, for example, begins runs as well
+                lease = lease_of(self._hub.fabric.get(task_id), run)
+                if lease is not None:
+                    self._hold(task_id, run, lease.expires_at, kept=lease.kept_by is not None)
         task_id = getattr(result, "task_id", None)
         if task_id is None:
             return
         status = getattr(result, "status", None)
         if operation.name == "claim":
-            if result.kept:
-                self._kept.add(result.run_id)
-            self._hold(task_id, result.run_id, result.expires_at)
-        elif status is not None and self._runs_of(task_id):
-            self._forget(task_id, over=status != "in-progress")
+            self._hold(task_id, result.run_id, result.expires_at, kept=bool(result.kept))
+        elif status is not None and (held := self._runs_of(task_id)):
+            # Of a gated task, one hop may be done while others go on.
+            going_on = set()
+            if status == "in-progress":
+                going_on = {lease.run_id for lease in leases(self._hub.fabric.get(task_id))}
+            for run in held:
+                if run not in going_on:
+                    self._drop(run)
 
-    def _keep_secret(self, operation: Operation, secret: str) -> None:
-        """A run that was begun otherwise than by a claim is looked after all the same."""
-        run = secret.partition("/")[0]
-        self._secrets[run] = secret
-        task_id = task_of_run(run)
-        if operation.name != "claim" and task_id is not None:
-            lease = lease_of(self._hub.fabric.get(task_id), run)
-            if lease is not None:
-                if lease.kept_by is not None:
-                    self._kept.add(run)
-                self._hold(task_id, run, lease.expires_at)
-
-    def _forget(self, task_id: str, *, over: bool) -> None:
-        """What has ended is not held: everything, or the hops that are done while others go on."""
-        going_on = set() if over else {lease.run_id for lease in leases(self._hub.fabric.get(task_id))}
-        for run in self._runs_of(task_id):
-            if run not in going_on:
-                self._drop(run)
+    def _hold(self, task_id: str, run: str, expires_at: str, *, kept: bool) -> None:
+        """Renew the lease of this run from now on."""
+        if kept:
+            self._kept.add(run)
+        if run not in self._claimed:
+            self._claimed[run] = task_id
+            anyio.from_thread.run_sync(self._hub.start, self._renew, task_id, run, expires_at)
 
     def _drop(self, run: str) -> None:
         self._claimed.pop(run, None)
@@ -165,25 +157,21 @@ class Session:
         self._kept.discard(run)
 
     def speaker(self, operation: Operation, params: Params, caller: Caller) -> Caller:
-        """Who a call of this session comes from: where callers are bound, its first name is its name for good.
-
-        That name is not proven, so it cannot be one that others trust: a reviewer's, a lead's or a maintainer's.
-        """
+        """Who a call of this session comes from. The turn of an agent begins with its first call."""
         if caller.default and operation.effect != "read" and self._hub.fabric.binds_callers:
             caller = self._named(operation, params, caller)
-        self._begin_turn(operation, caller)
-        return msgspec.structs.replace(caller, kept=self.secrets, conversation=self._conversation)
-
-    def _begin_turn(self, operation: Operation, caller: Caller) -> None:
-        """The turn of an agent begins with its first call; `prime` says so itself."""
-        if caller.actor in self._turns:
-            return
-        self._turns.add(caller.actor)
-        if operation.name != "prime":
-            self._hub.fabric.as_actor(caller.actor).turn_began(caller.actor, "mcp")
+        if caller.actor not in self._turns:
+            self._turns.add(caller.actor)
+            if operation.name != "prime":  # which says so itself
+                self._hub.fabric.as_actor(caller.actor).turn_began(caller.actor, "mcp")
+        return msgspec.structs.replace(caller, kept=tuple(self._secrets.values()), conversation=self._conversation)
 
     def _named(self, operation: Operation, params: Params, caller: Caller) -> Caller:
-        """The same caller by the first name that the session has used; a call without one uses the default."""
+        """The caller by the first name that the session has used, which is its name for good where callers are bound.
+
+        A call without a name uses the default. The name is not proven, so it cannot be one that others trust: a
+        reviewer's, a lead's or a maintainer's.
+        """
         with self._naming:  # calls run beside each other
             first = self._first
             if first is None:
@@ -201,40 +189,35 @@ class Session:
             return fabric.as_actor(self._first or self.caller.actor)
         return fabric.as_actor(secret.split("/")[1]).as_run(secret)
 
-    def _hold(self, task_id: str, run: str, expires_at: str) -> None:
-        if run not in self._claimed:
-            self._claimed[run] = task_id
-            anyio.from_thread.run_sync(self._hub.start, self._keep, task_id, run, expires_at)
-
-    async def _keep(self, task_id: str, run: str, expires_at: str) -> None:
+    async def _renew(self, task_id: str, run: str, expires_at: str) -> None:
         """Renew a lease until the run is over. A client that is away may be so for as long as the lease lasts."""
         pause = self._until_next(expires_at)
         while True:
             await anyio.sleep(pause)
             if run not in self._claimed:
                 return
-            if self._name is not None and not self._hub.presence.of(self._name).is_there():
+            if self.name is not None and not self._hub.presence.of(self.name).is_there:
                 continue
             try:
-                beaten = await self._hub.ask(self._as_holder(run).heartbeat, task_id, run=run)
+                renewed = await self._hub.ask(self._as_holder(run).heartbeat, task_id, run=run)
             except AofError as error:
                 if error.kind != "unavailable":
                     self._drop(run)
                     return
             else:
-                pause = self._until_next(beaten.expires_at)
+                pause = self._until_next(renewed.expires_at)
 
     def _until_next(self, expires_at: str) -> float:
-        """Seconds from one beat to the next."""
+        """Seconds from one heartbeat to the next."""
         left = millis(expires_at) - self._hub.fabric.now()
         return max(left / 1000 / _BEATS_PER_LEASE, _SHORTEST)
 
     async def end(self) -> None:
-        """The session is over: what it reported is carried out, and what it held without a report fails by name."""
+        """End the session: runs with a report end as it says, and runs without one fail by name."""
         held, self._claimed = self._claimed.keys() - self._kept, {}
         self._hub.sessions.discard(self)
-        if self._name is not None:
-            self._hub.presence.forget(self._name)
+        if self.name is not None:
+            self._hub.presence.forget(self.name)
         if self._hub.stopping:
             return  # the server goes, not the agent: it may come back and name its run
         for agent in () if self._kept else self._turns:  # the turn goes on with what is kept
@@ -253,8 +236,8 @@ def session_of(hub: Hub, ctx: ServerRequestContext[Any, Any], alone: Session | N
     callers name their runs.
     """
     if alone is not None:
-        told = ctx.session.client_params
-        alone.meet(told.client_info.name if told is not None else "")
+        client = ctx.session.client_params
+        alone.identify_client(client.client_info.name if client is not None else "")
         return alone.caller, alone
     caller = hub.caller_of(ctx.request)
     if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -270,26 +253,22 @@ def session_of(hub: Hub, ctx: ServerRequestContext[Any, Any], alone: Session | N
     return caller, session
 
 
-SESSION_HEADER: Final = "mcp-session-id"
-_MANY: Final = 1000
-_OLD: Final = 3600.0  # seconds: longer than any session stays idle
-
-
 class Client:
-    """What is known of one session's client."""
+    """Whether the client of one session over HTTP is still there: by its open requests and streams."""
 
     def __init__(self) -> None:
         self._requests = 0
         self._listened = False
         self._last = monotonic()
 
+    @property
     def is_there(self) -> bool:
         """Whether somebody would notice if the session ended."""
         return self._requests > 0 or not self._listened
 
     @contextmanager
     def calling(self, *, listens: bool) -> Iterator[None]:
-        """One request, for as long as it is answered."""
+        """Count a request for as long as it is answered."""
         self._requests += 1
         self._listened |= listens
         try:
@@ -313,11 +292,11 @@ class Presence:
     def of(self, session: str) -> Client:
         """A session's client."""
         if session not in self._clients:
-            if len(self._clients) >= _MANY:
+            if len(self._clients) >= _MOST_CLIENTS:
                 self._clients = {name: client for name, client in self._clients.items() if not client.is_old}
             self._clients[session] = Client()
         return self._clients[session]
 
     def forget(self, session: str) -> None:
-        """The session is over, or there never was one."""
+        """Forget a session that is over, or that never was."""
         self._clients.pop(session, None)

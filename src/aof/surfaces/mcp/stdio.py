@@ -1,4 +1,4 @@
-"""MCP on standard input and output: the process is the session, and ends when its client goes. Must not know tools.
+"""MCP on standard input and output: the process is the session, and ends when its client goes.
 
 A line that is not a message is answered as well: a client that asked must not wait. The SDK drops such lines, and reads
 bytes that are not UTF-8 as if something else had been sent.
@@ -37,69 +37,6 @@ _NO_MESSAGE = (
 _DIGITS = 18  # of a number that surely fits into 64 bits
 
 
-class Lines:
-    """Standard input, line by line; `last` is the line that was read last."""
-
-    def __init__(self) -> None:
-        file = open(_own_input(), encoding="utf-8", errors="surrogateescape")  # noqa: SIM115 - open until the process ends
-        self._file = anyio.wrap_file(file)
-        self.last = ""
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        async for line in self._file:
-            if line.strip():
-                self.last = line
-                yield line
-
-
-def _own_input() -> int:
-    """Standard input under another number, so that nothing that is started here reads from it."""
-    own, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    return own
-
-
-async def answering(
-    lines: Lines,
-    read: ReadStream[SessionMessage | Exception],
-    write: WriteStream[SessionMessage],
-    understood: MemoryObjectSendStream[SessionMessage | Exception],
-) -> None:
-    """Pass on what is a message, and answer what is none. The reader stands still until we have looked at its line."""
-    async with understood:
-        async for item in read:
-            if isinstance(item, Exception):
-                await write.send(SessionMessage(refusal(lines.last)))
-            else:
-                await understood.send(item)
-
-
-def refusal(line: str) -> JSONRPCError:
-    """The answer to a line that is not a message, for the request that it was meant to be."""
-    asked: Any = None
-    code, why = INVALID_REQUEST, _NO_MESSAGE
-    try:
-        given = json.loads(line, parse_int=_number)
-        asked = given.get("id") if isinstance(given, dict) else None
-        line.encode()
-        nesting.refuse_nesting(line)
-    except UnicodeEncodeError:
-        code, why = PARSE_ERROR, "this is not UTF-8"
-    except nesting.NestedTooDeeply as error:
-        why = str(error)
-    except RecursionError:
-        code, why = PARSE_ERROR, str(nesting.NestedTooDeeply())
-    except ValueError:
-        code, why = PARSE_ERROR, "this is not JSON"
-    known = asked if isinstance(asked, str | int) and not isinstance(asked, bool) and asked != "" else None
-    return JSONRPCError(jsonrpc="2.0", id=known, error=ErrorData(code=code, message=why))
-
-
-def _number(text: str) -> int | float:
-    return int(text) if len(text) <= _DIGITS else float("inf")
-
-
 def serve_stdio(
     fabric: Fabric,
     tiers: tuple[str, ...],
@@ -122,41 +59,91 @@ def serve_stdio(
     if secret:
         caller = Caller(fabric.actor, "agent", proven=True, secret=secret, keeps=keep)
         by_client = None
-    anyio.run(partial(_serve, fabric, caller, tiers, run=run, version=version, by_client=by_client))
+
+    async def serve() -> None:
+        follower = Follower(fabric)
+        hub = Hub(follower, lambda _request: caller, tiers)
+        server = make_server(hub, Session(hub, caller, run, by_client=by_client), version)
+        lines = _Lines()
+        understood, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        async with (
+            follower.running(),
+            stdio_server(stdin=cast("AsyncFile[str]", lines)) as (read, write),
+            anyio.create_task_group() as group,
+        ):
+            group.start_soon(_refuse_invalid_lines, lines, read, write, understood)
+            await _serve_either_revision(server, messages, write)
+
+    anyio.run(serve)
 
 
-async def _serve(
-    fabric: Fabric,
-    caller: Caller,
-    tiers: tuple[str, ...],
-    *,
-    run: str | None,
-    version: str,
-    by_client: Mapping[str, str] | None,
+class _Lines:
+    """Standard input, line by line; `last` is the line that was read last.
+
+    It is read under another number, so that nothing that is started here reads from it as well.
+    """
+
+    def __init__(self) -> None:
+        own, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+        file = open(own, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115 - open until the process ends
+        self._file = anyio.wrap_file(file)
+        self.last = ""
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        async for line in self._file:
+            if line.strip():
+                self.last = line
+                yield line
+
+
+async def _refuse_invalid_lines(
+    lines: _Lines,
+    read: ReadStream[SessionMessage | Exception],
+    write: WriteStream[SessionMessage],
+    understood: MemoryObjectSendStream[SessionMessage | Exception],
 ) -> None:
-    follower = Follower(fabric)
-    hub = Hub(follower, lambda _request: caller, tiers)
-    server = make_server(hub, Session(hub, caller, run, by_client=by_client), version)
-    lines = Lines()
-    understood, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    async with (
-        follower.running(),
-        stdio_server(stdin=cast("AsyncFile[str]", lines)) as (read, write),
-        anyio.create_task_group() as group,
-    ):
-        group.start_soon(answering, lines, read, write, understood)
-        await _in_either_era(server, messages, write)
+    """Pass messages on, and answer lines that are none. The reader stands still until we have looked at its line."""
+    async with understood:
+        async for item in read:
+            if isinstance(item, Exception):
+                await write.send(SessionMessage(refusal(lines.last)))
+            else:
+                await understood.send(item)
 
 
-async def _in_either_era(
+def refusal(line: str) -> JSONRPCError:
+    """The answer to a line that is not a message, for the request that it was meant to be."""
+    request_id: Any = None
+    code, why = INVALID_REQUEST, _NO_MESSAGE
+    try:
+        given = json.loads(line, parse_int=lambda text: int(text) if len(text) <= _DIGITS else float("inf"))
+        request_id = given.get("id") if isinstance(given, dict) else None
+        line.encode()
+        nesting.refuse_nesting(line)
+    except UnicodeEncodeError:
+        code, why = PARSE_ERROR, "this is not UTF-8"
+    except nesting.NestedTooDeeply as error:
+        why = str(error)
+    except RecursionError:
+        code, why = PARSE_ERROR, str(nesting.NestedTooDeeply())
+    except ValueError:
+        code, why = PARSE_ERROR, "this is not JSON"
+    if not isinstance(request_id, str | int) or isinstance(request_id, bool) or request_id == "":
+        request_id = None
+    return JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=why))
+
+
+async def _serve_either_revision(
     server: Server[Hub],
     messages: MemoryObjectReceiveStream[SessionMessage | Exception],
     write: ContextSendStream[SessionMessage],
 ) -> None:
-    """Serve in the era that the client opens with.
+    """Serve with the handshake of earlier revisions or without, as the client begins.
 
     A client may ask what we speak, not wait for the answer of a process that is still starting, and fall back to the
-    handshake. The SDK holds it to the era of its question; here that is decided by the first request that wants more.
+    handshake. The SDK holds it to what it asked first; here the first request that wants more decides.
     """
     options = server.create_initialization_options()
     opening: SessionMessage | Exception | None = None
@@ -168,23 +155,23 @@ async def _in_either_era(
             async with passed:
                 if opening is not None:
                     await passed.send(opening)
-                opening = await _relayed(messages, passed, asking=opening is None)
+                opening = await _relay(messages, passed, undecided=opening is None)
             if opening is None:
                 return
 
 
-async def _relayed(
+async def _relay(
     messages: MemoryObjectReceiveStream[SessionMessage | Exception],
     passed: MemoryObjectSendStream[SessionMessage | Exception],
     *,
-    asking: bool,
+    undecided: bool,
 ) -> SessionMessage | Exception | None:
-    """Pass messages on to their end, or up to the handshake of a client that has only asked what we speak."""
-    asked = False
+    """Pass all messages on, or those before the handshake of a client that has only asked what we speak."""
+    discovering = False
     async for item in messages:
-        if asking and isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
-            if asked and item.message.method == "initialize":
+        if undecided and isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
+            if discovering and item.message.method == "initialize":
                 return item
-            asking = asked = item.message.method == "server/discover"
+            undecided = discovering = item.message.method == "server/discover"
         await passed.send(item)
     return None
