@@ -22,7 +22,7 @@ PAGES = {
     "docs/tutorial/quick-start.md": (16, 2),
     "docs/howto/answer-agents.md": (14, 0),
     "docs/howto/connect-an-agent.md": (10, 0),
-    "docs/howto/find-and-discuss-tasks.md": (26, 0),
+    "docs/howto/find-and-discuss-tasks.md": (27, 0),
     "docs/howto/gate-work-with-reviews.md": (16, 0),
     "docs/howto/get-notified.md": (8, 5),
     "docs/howto/hand-work-over.md": (29, 0),

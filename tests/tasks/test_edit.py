@@ -18,6 +18,7 @@ FULL: dict[str, Any] = {
     "owner": "eve",
     "resource": "gpu",
     "due": "2026-03-09",
+    "estimate": 90,
     "acceptance": ["it works"],
     "constraints": {"files": 3},
     "profile": {"risk": "low"},

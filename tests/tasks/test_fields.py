@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import subprocess
+import sys
 from functools import reduce
 from typing import Any, get_args, get_type_hints
 
@@ -315,3 +317,11 @@ def test_every_field_of_a_file_that_people_set_is_in_the_table() -> None:
     assert BY_KEY["estimate"].merge == "one stands"
     assert field_type(BY_KEY["estimate"]) is int
     assert {*first()} == {*second()}
+
+
+def test_the_table_loads_nothing_slow_for_the_lists_that_read_it() -> None:
+    words = "from aof.support import lazy_imports; lazy_imports.install(); import aof.tasks.fields as f; f.LISTED"
+    slow = "print(*({'msgspec', 'typing', 'enum', 're'} & sys.modules.keys()))"
+    command = [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {words}; {slow}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == ""

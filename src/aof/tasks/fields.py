@@ -10,30 +10,28 @@ What a field holds is checked here for every source: a command, an edit or a per
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
-
-import msgspec
-
 from aof.errors import AofError, InvalidInput
 from aof.kernel import limits as kernel_limits
-from aof.kernel.model import PRIORITIES, VISIBILITIES, end_of, is_task_id
+from aof.kernel import model as kernel_model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, Final, Literal
 
-Kind = Literal["line", "text", "name", "choice", "moment", "whole", "texts", "list", "object", "task", "tasks"]
+    Kind = Literal["line", "text", "name", "choice", "moment", "whole", "texts", "list", "object", "task", "tasks"]
+
 _MERGES: Final = {"text": "by line", "texts": "by item", "list": "by item", "tasks": "by item", "object": "by key"}
 
 
-class TaskField(msgspec.Struct, frozen=True, kw_only=True):
-    """One field of a task.
+class TaskField:
+    """One field of a task. A plain class, because every list on the command line loads these rows.
 
     `key` names it in a task's file, in events and over the wire; `inside` says of a part of the routing, or of the text
     below the frontmatter, what it belongs to. `help` describes it on every surface.
 
-    A value is of a `kind`: a choice is one of `choices`, whose type in `kernel.model` is `choice`; a whole number goes
-    from `least` to `most`. Without a value the field has its `default`; a hand edit that takes away what is not
+    A value is of a `kind`: a `choice` is the name of its type in `kernel.model`; a whole number goes from `least` to
+    `most`. Without a value the field has its `default`; a hand edit that takes away what is not
     `nullable` writes the default down.
 
     A creation sets it where it `creates`, an edit where it `edits`, a template where there is a `template` for it, a
@@ -52,7 +50,6 @@ class TaskField(msgspec.Struct, frozen=True, kw_only=True):
     help: str
     inside: Literal["", "body", "routing"] = ""
     choice: str = ""
-    choices: tuple[str, ...] = ()
     least: int = 0
     most: int = 0
     default: Any = None
@@ -76,6 +73,18 @@ class TaskField(msgspec.Struct, frozen=True, kw_only=True):
     filters: tuple[str, ...] = ()
     column: str = ""
     portable: str = ""
+
+    def __init__(self, *, key: str, kind: Kind, help: str, **more: Any) -> None:  # noqa: A002 - what it is
+        if unknown := more.keys() - TaskField.__annotations__.keys():
+            message = f"a row has no column {', '.join(sorted(unknown))}"
+            raise TypeError(message)
+        vars(self).update(more, key=key, kind=kind, help=help)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values that a choice has."""
+        found: tuple[str, ...] = getattr(kernel_model, self.choice).__args__ if self.choice else ()
+        return found
 
     @property
     def name(self) -> str:
@@ -118,7 +127,6 @@ FIELDS: Final = (
         key="priority",
         kind="choice",
         choice="Priority",
-        choices=PRIORITIES,
         help="urgency",
         usage="critical, high, normal or low",
         default="normal",
@@ -271,7 +279,6 @@ FIELDS: Final = (
         key="visibility",
         kind="choice",
         choice="Visibility",
-        choices=VISIBILITIES,
         help="where the task is shown",
         default="foreground",
         nullable=False,
@@ -415,7 +422,9 @@ def _list(field: str, value: object) -> AofError | None:
 def _task_ids(field: str, value: object) -> AofError | None:
     if value is None:
         return None
-    if not isinstance(value, list | tuple) or not all(isinstance(edge, str) and is_task_id(edge) for edge in value):
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(edge, str) and kernel_model.is_task_id(edge) for edge in value
+    ):
         return InvalidInput(f"'{field}' must be a list of task IDs", "use full IDs such as TASK-2026-02-21-001")
     if len(value) > kernel_limits.DEPENDENCIES:
         return InvalidInput(
@@ -425,7 +434,7 @@ def _task_ids(field: str, value: object) -> AofError | None:
 
 
 def _task_id(field: str, value: object) -> AofError | None:
-    if value is None or (isinstance(value, str) and is_task_id(value)):
+    if value is None or (isinstance(value, str) and kernel_model.is_task_id(value)):
         return None
     return InvalidInput(f"'{field}' is not a task ID: {str(value)[:80]!r}", "use a full ID such as TASK-2026-02-21-001")
 
@@ -433,7 +442,7 @@ def _task_id(field: str, value: object) -> AofError | None:
 def _moment(field: str, value: object) -> AofError | None:
     try:
         if value is not None:
-            end_of(value if isinstance(value, str) and len(value) <= kernel_limits.ITEM else "")
+            kernel_model.end_of(value if isinstance(value, str) and len(value) <= kernel_limits.ITEM else "")
     except (ValueError, OverflowError):
         return InvalidInput(f"'{field}' is not a day or a moment: {str(value)[:80]!r}", "use one such as 2026-03-01")
     return None
@@ -462,7 +471,7 @@ _BY_KEY: Final[dict[str, Callable[[str, Any], AofError | None]]] = {
 _BY_KIND: Final[dict[str, Callable[[str, Any], AofError | None]]] = {
     "line": lambda field, value: kernel_limits.line(field, value, kernel_limits.TITLE, required=True),
     "text": _text,
-    "name": kernel_limits.name,
+    "name": lambda field, value: kernel_limits.name(field, value),  # noqa: PLW0108 - loads the limits when asked
     "moment": _moment,
     "list": _list,
     "object": _object,
