@@ -240,7 +240,8 @@ def parameters() -> list[tuple[str, str, str]]:
         found += [
             (name, parameter.name, str(parameter.annotation))
             for parameter in inspect.signature(method).parameters.values()
-            if parameter.name != "self" and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+            if parameter.name not in ("self", "context")
+            and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
         ]
     return found
 

@@ -99,7 +99,7 @@ def _shares_a_verb(operation: Operation) -> bool:
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if one.name not in NO_METHOD], ids=_id)
 def test_the_method_takes_what_the_row_declares(operation: Operation) -> None:
     signature = inspect.signature(getattr(Fabric, operation.name)).parameters
-    taken = set(signature) - {"self"}
+    taken = set(signature) - {"self", "context"}
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in signature.values()):
         taken = (taken - {"changes", "filters"}) | (_parameters(operation) - {"explain", "actor"})
     expected = {name for name in _parameters(operation) if (operation.name, name) not in NOT_OF_THE_METHOD}

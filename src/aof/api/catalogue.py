@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 import msgspec
 from msgspec.structs import FieldInfo
 
+from aof.api.signatures import operations_of
 from aof.documents import charter_operations, conflict_operations, mail_operations, worklog_operations
 from aof.errors import InvalidInput
 from aof.handoffs import audit_operations, shared_work
@@ -41,13 +42,14 @@ __all__ = [
     "tiers_of",
 ]
 
+MODULES: Final = (jobs_operations,)  # whose functions are operations
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *tasks_operations.TASK_ROWS, *runs_operations.QUESTION_ROWS, *runs_operations.REVIEW_ROWS,
     *tasks_operations.CONTROL_ROWS, *tasks_operations.BULK_ROWS, *supervision_operations.INBOX_ROWS,
     *queries_operations.QUERY_ROWS, *queries_operations.HISTORY_ROWS, *supervision_operations.VIEW_ROWS,
     *org_operations.ROWS, *handoffs_operations.ROWS, *audit_operations.ROWS, *shared_work.ROWS, *mail_operations.ROWS,
     *charter_operations.ROWS, *conflict_operations.ROWS, *workflows_operations.ROWS, *worklog_operations.ROWS,
-    *jobs_operations.ROWS, *maintenance_operations.ROWS, *tasks_operations.INTERCHANGE_ROWS,
+    *operations_of(jobs_operations), *maintenance_operations.ROWS, *tasks_operations.INTERCHANGE_ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

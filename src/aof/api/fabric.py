@@ -14,9 +14,8 @@ from aof.documents import charter_operations, conflict_operations, mail_operatio
 from aof.handoffs import audit_operations, shared_work
 from aof.handoffs import operations as handoffs_operations
 from aof.interchange import service as interchange_service
-from aof.jobs import operations as jobs_operations
-from aof.kernel import dispatcher, identity
-from aof.kernel.context import Environment, Principal, checks_arguments
+from aof.kernel.arguments import checks_arguments
+from aof.kernel.context import CallContext, Environment, Principal
 from aof.maintenance import operations as maintenance_operations
 from aof.messages import service as messages_service
 from aof.org import operations as org_operations
@@ -45,26 +44,12 @@ if TYPE_CHECKING:
     from aof.store.port import Clock, Store
 
 
-class Services:
-    """One service per subject, over one environment and for one principal."""
-
-    def __init__(self, environment: Environment, principal: Principal) -> None:
-        self.environment = environment
-        self.principal = principal
+class Services(CallContext):
+    """What operations are called with, and the services of those that are not functions yet."""
 
     def expecting(self, rev: int | None) -> Services:
         """The same services for a caller that changes a task only if that still has this revision."""
         return self if rev is None else Services(self.environment, self.principal.but(expect_rev=rev))
-
-    @cached_property
-    def authentication(self) -> identity.Authentication:
-        """Who the caller is, and for whom it may speak."""
-        return identity.Authentication(self.environment, self.principal)
-
-    @cached_property
-    def dispatcher(self) -> dispatcher.Dispatcher:
-        """The way of every command."""
-        return dispatcher.Dispatcher(self.environment, self.principal, self.authentication)
 
     @cached_property
     def queries(self) -> queries_service.QueryService:
@@ -150,11 +135,6 @@ class Services:
     def worklog(self) -> worklog_operations.WorklogService:
         """The team's WORKLOG."""
         return worklog_operations.WorklogService(self.environment, self.dispatcher)
-
-    @cached_property
-    def jobs(self) -> jobs_operations.JobService:
-        """Schedules and batches."""
-        return jobs_operations.JobService(self.environment, self.dispatcher)
 
     @cached_property
     def interchange(self) -> interchange_service.InterchangeService:

@@ -111,7 +111,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """A verb that several operations share; its first word says which of them is meant.
 
     `default` is the word that may be left out. `place` describes a second word that its operations take for different
-    things.
+    things. `section` and `order` are those of its operations that say nothing else.
     """
 
     verb: str
@@ -121,6 +121,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     default: str = ""
     place: str = ""
     aliases: tuple[str, ...] = ()
+    section: str = ""
+    order: int = 0
 
 
 class Cli(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,9 +209,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
 Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))] | UnsetType
 Reason = Annotated[str, param("why", Spelling(metavar="T", note="(it is recorded)"))]
-Blockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
+Blockers = Annotated[Sequence[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
 NeededBlockers = Annotated[
-    list[str],
+    Sequence[str],
     param("what has to change", Spelling(option="--reason", metavar="T", also=("--blocker",)), says=SOME),
 ]
 TASK_TEXT = Spelling(
@@ -229,10 +231,11 @@ _CAPABILITIES = Extra(
     many=True,
     key="requiredCapabilities",
 )
-Tags = Annotated[list[str], param("tag", Spelling(option="--tag"))]
+Tags = Annotated[Sequence[str], param("tag", Spelling(option="--tag"))]
 Metadata = Annotated[Object, param("metadata value", Spelling(option="--meta", metavar=BY_KEY))]
 Acceptance = Annotated[
-    list[str | Object], param("acceptance criterion", Spelling(option="--acceptance", note="(text or a JSON object)"))
+    Sequence[str | Object],
+    param("acceptance criterion", Spelling(option="--acceptance", note="(text or a JSON object)")),
 ]
 Constraints = Annotated[Object, param("limit on the work", Spelling(option="--constraint", metavar=BY_KEY))]
 Profile = Annotated[
