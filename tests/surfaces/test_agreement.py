@@ -36,7 +36,7 @@ ONLY_OF_THE_METHOD = {
     *((name, shared) for name in ("blocked", "ready") for shared in ("status", "archived")),
     *(("ready", shared) for shared in ("sort", "reverse", "cursor")),  # a queue is read from its front
 }
-NO_METHOD = {"log", "org_check", "prime"}  # made of other methods: `events`, `org_report`, and the primer
+NO_METHOD = {"log", "prime"}  # made of other methods: `events`, and the primer
 NOT_OF_THE_COMMAND_LINE = {(operation.name, "actor") for operation in OPERATIONS} | {  # `--actor`, which every verb has
     ("status", "compact"),  # `--compact`, which every verb has
     ("show", "full"),  # a person sees it laid out, and a script gets the whole

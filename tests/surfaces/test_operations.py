@@ -62,7 +62,7 @@ def test_every_operation_has_a_verb_and_every_verb_an_operation() -> None:
 
 def test_every_operation_of_the_fabric_is_in_the_catalogue() -> None:
     methods = {name for name, one in inspect.getmembers(Fabric, inspect.isfunction) if not name.startswith("_")}
-    special = {"log", "org_check", "prime"}  # made of other methods
+    special = {"log", "prime"}  # made of other methods
     assert {operation.name for operation in OPERATIONS} - special == methods - _PARTS
 
 

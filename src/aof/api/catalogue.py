@@ -20,6 +20,7 @@ from aof.handoffs import operations as handoffs_operations
 from aof.jobs import operations as jobs_operations
 from aof.kernel.declarations import SCOPES, Effect, Operation, Params, Scope, Tier
 from aof.maintenance import operations as maintenance_operations
+from aof.messages import service as messages_service
 from aof.org import operations as org_operations
 from aof.queries import operations as queries_operations
 from aof.runs import operations as runs_operations
@@ -42,13 +43,16 @@ __all__ = [
     "tiers_of",
 ]
 
-MODULES: Final = (jobs_operations,)  # whose functions are operations
+MODULES: Final = (  # whose functions are operations
+    org_operations, messages_service, workflows_operations, jobs_operations,
+)  # fmt: skip
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *tasks_operations.TASK_ROWS, *runs_operations.QUESTION_ROWS, *runs_operations.REVIEW_ROWS,
     *tasks_operations.CONTROL_ROWS, *tasks_operations.BULK_ROWS, *supervision_operations.INBOX_ROWS,
     *queries_operations.QUERY_ROWS, *queries_operations.HISTORY_ROWS, *supervision_operations.VIEW_ROWS,
-    *org_operations.ROWS, *handoffs_operations.ROWS, *audit_operations.ROWS, *shared_work.ROWS, *mail_operations.ROWS,
-    *charter_operations.ROWS, *conflict_operations.ROWS, *workflows_operations.ROWS, *worklog_operations.ROWS,
+    *operations_of(org_operations), *operations_of(messages_service),
+    *handoffs_operations.ROWS, *audit_operations.ROWS, *shared_work.ROWS, *mail_operations.ROWS,
+    *charter_operations.ROWS, *conflict_operations.ROWS, *operations_of(workflows_operations), *worklog_operations.ROWS,
     *operations_of(jobs_operations), *maintenance_operations.ROWS, *tasks_operations.INTERCHANGE_ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

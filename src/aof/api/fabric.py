@@ -17,8 +17,6 @@ from aof.interchange import service as interchange_service
 from aof.kernel.arguments import checks_arguments
 from aof.kernel.context import CallContext, Environment, Principal
 from aof.maintenance import operations as maintenance_operations
-from aof.messages import service as messages_service
-from aof.org import operations as org_operations
 from aof.portable import operations as portable_operations
 from aof.queries import ready_queue
 from aof.queries import service as queries_service
@@ -32,7 +30,6 @@ from aof.supervision import views as supervision_views
 # merged
 from aof.tasks import changes as tasks_changes
 from aof.tasks import service as tasks_service
-from aof.workflows import operations as workflows_operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,21 +82,6 @@ class Services(CallContext):
     def questions(self) -> runs_operations.QuestionService:
         """Questions of running agents."""
         return runs_operations.QuestionService(self.environment, self.dispatcher)
-
-    @cached_property
-    def org(self) -> org_operations.OrgService:
-        """The org chart."""
-        return org_operations.OrgService(self.environment, self.queries)
-
-    @cached_property
-    def workflows(self) -> workflows_operations.WorkflowService:
-        """Workflows."""
-        return workflows_operations.WorkflowService(self.environment, self.principal, self.dispatcher)
-
-    @cached_property
-    def messages(self) -> messages_service.MessageService:
-        """Protocol messages and sessions."""
-        return messages_service.MessageService(self.environment, self.principal, self.authentication, self.dispatcher)
 
     @cached_property
     def handoffs(self) -> handoffs_operations.HandoffService:

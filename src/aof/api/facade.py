@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     )
     from aof.kernel.results import (
         Answered,
-        Applied,
         AskedQuestion,
         Assigned,
         Beaten,
@@ -57,17 +56,14 @@ if TYPE_CHECKING:
         Recovered,
         Released,
         Reported,
-        Sent,
         TaskTemplates,
         Updated,
     )
     from aof.maintenance.operations import Diagnosis, HistoryVerified, MergedHistories, Synced
-    from aof.org.routing import Route
     from aof.queries.read_models import Listed, Summary
     from aof.queries.views import Drawing
     from aof.runs.claimed_run import ClaimedRun, Grant
     from aof.scheduler.tick import Ticked
-    from aof.store.directory import OrgReport, WorkflowReport
     from aof.store.lists import Row
     from aof.supervision.operations import (
         AgentPage,
@@ -81,7 +77,6 @@ if TYPE_CHECKING:
     )
     from aof.tasks.changes import BulkReport, Undone
     from aof.tasks.model import Task
-    from aof.workflows.operations import Portrait
 else:  # the rules refuse other words, and say which ones there are
     BlockedKind = Cause = Delivery = GraphForm = Outcome = Priority = Sort = Status = Stream = Visibility = str
 
@@ -1096,78 +1091,6 @@ class Facade:
             task_id, text, question=question, key=key, actor=actor
         )
 
-    def org_report(self) -> OrgReport:
-        """Which chart is in force, and everything that is wrong with the one that is written down."""
-        return self.services.org.org_report()
-
-    def org_show(self) -> dict[str, Any]:
-        """The chart in force, with what each agent holds and may do."""
-        return self.services.org.org_show()
-
-    def org_load(self) -> dict[str, int]:
-        """How many tasks each agent holds or has taken on by a handoff; those that have none are left out."""
-        return self.services.org.org_load()
-
-    def org_route(
-        self,
-        task_id: str | None = None,
-        *,
-        agent: str | None = None,
-        role: str | None = None,
-        team: str | None = None,
-        tags: Sequence[str] = (),
-        capabilities: Sequence[str] = (),
-        risk: str | None = None,
-        autonomy_level: int | None = None,
-    ) -> Route:
-        """Which agent a task, or one with these requirements, would go to; and why not to the others."""
-        return self.services.org.org_route(
-            task_id,
-            agent=agent,
-            role=role,
-            team=team,
-            tags=tags,
-            capabilities=capabilities,
-            risk=risk,
-            autonomy_level=autonomy_level,
-        )
-
-    def workflows(self) -> tuple[str, ...]:
-        """The names of the workflows that tasks can be created with."""
-        return self.services.workflows.workflows()
-
-    def workflow_check(self, name: str | None = None) -> tuple[WorkflowReport, ...]:
-        """A close look at one template or at all of them: everything that is wrong, with its line and what helps."""
-        return self.services.workflows.workflow_check(name)
-
-    def workflow_show(self, name: str) -> Portrait:
-        """A template by its name, or the workflow of a task by its ID with the state of each hop."""
-        return self.services.workflows.workflow_show(name)
-
-    def workflow_attach(self, task_id: str, *, actor: str | None = None, expect_rev: int | None = None) -> Moved:
-        """Let a task that names a workflow begin it; such a task is one that a person wrote by hand."""
-        return self.services.expecting(expect_rev).workflows.workflow_attach(task_id, actor=actor)
-
-    def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
-        """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
-
-        `run` is the run that the channel speaks for, if it knows. Text that is not a message does not count against the
-        limit; what comes after the limit is refused with one answer, the last. After the first few, each message is
-        followed by a pause as long as it took, so that others get half of the time.
-        """
-        return self.services.messages.send(*messages, run=run)
-
-    def remark(self, kind: str, payload: dict[str, Any], task_id: str = "") -> None:
-        """Put a remark about the service into the log; it may name a task, and changes none."""
-        return self.services.messages.remark(kind, payload, task_id)
-
-    def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
-        """Carry out what runs have reported: all of them, or those of one agent.
-
-        With a `run`, that run has ended: what it has reported is carried out, and without a report it has failed.
-        """
-        return self.services.messages.session_end(agent=agent, run=run)
-
     def handoff_new(
         self,
         *,
@@ -2054,6 +1977,18 @@ class Facade:
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
         return self.services.maintenance.doctor(fix=fix, say=say)
 
+    org_report = FabricMethod("aof.org.operations")
+    org_show = FabricMethod("aof.org.operations")
+    org_check = FabricMethod("aof.org.operations")
+    org_load = FabricMethod("aof.org.operations")
+    org_route = FabricMethod("aof.org.operations")
+    send = FabricMethod("aof.messages.service")
+    remark = FabricMethod("aof.messages.service")
+    session_end = FabricMethod("aof.messages.service")
+    workflows = FabricMethod("aof.workflows.operations")
+    workflow_check = FabricMethod("aof.workflows.operations")
+    workflow_show = FabricMethod("aof.workflows.operations")
+    workflow_attach = FabricMethod("aof.workflows.operations")
     job_add = FabricMethod("aof.jobs.operations")
     job_list = FabricMethod("aof.jobs.operations")
     job_show = FabricMethod("aof.jobs.operations")

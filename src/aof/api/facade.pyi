@@ -55,6 +55,7 @@ from aof.kernel.results import (
     Updated,
 )
 from aof.maintenance.operations import Diagnosis, HistoryVerified, MergedHistories, Synced
+from aof.org.operations import OrgCheck
 from aof.org.routing import Route
 from aof.queries.read_models import Listed, Summary
 from aof.queries.views import Drawing
@@ -758,58 +759,6 @@ class Facade:
     ) -> Answered:
         """Answer an agent's question, once; a task that it blocked is ready again."""
 
-    def org_report(self) -> OrgReport:
-        """Which chart is in force, and everything that is wrong with the one that is written down."""
-
-    def org_show(self) -> dict[str, Any]:
-        """The chart in force, with what each agent holds and may do."""
-
-    def org_load(self) -> dict[str, int]:
-        """How many tasks each agent holds or has taken on by a handoff; those that have none are left out."""
-
-    def org_route(
-        self,
-        task_id: str | None = None,
-        *,
-        agent: str | None = None,
-        role: str | None = None,
-        team: str | None = None,
-        tags: Sequence[str] = (),
-        capabilities: Sequence[str] = (),
-        risk: str | None = None,
-        autonomy_level: int | None = None,
-    ) -> Route:
-        """Which agent a task, or one with these requirements, would go to; and why not to the others."""
-
-    def workflows(self) -> tuple[str, ...]:
-        """The names of the workflows that tasks can be created with."""
-
-    def workflow_check(self, name: str | None = None) -> tuple[WorkflowReport, ...]:
-        """A close look at one template or at all of them: everything that is wrong, with its line and what helps."""
-
-    def workflow_show(self, name: str) -> Portrait:
-        """A template by its name, or the workflow of a task by its ID with the state of each hop."""
-
-    def workflow_attach(self, task_id: str, *, actor: str | None = None, expect_rev: int | None = None) -> Moved:
-        """Let a task that names a workflow begin it; such a task is one that a person wrote by hand."""
-
-    def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
-        """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
-
-        `run` is the run that the channel speaks for, if it knows. Text that is not a message does not count against the
-        limit; what comes after the limit is refused with one answer, the last. After the first few, each message is
-        followed by a pause as long as it took, so that others get half of the time.
-        """
-
-    def remark(self, kind: str, payload: dict[str, Any], task_id: str = "") -> None:
-        """Put a remark about the service into the log; it may name a task, and changes none."""
-
-    def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
-        """Carry out what runs have reported: all of them, or those of one agent.
-
-        With a `run`, that run has ended: what it has reported is carried out, and without a report it has failed.
-        """
-
     def handoff_new(
         self,
         *,
@@ -1424,6 +1373,66 @@ class Facade:
 
     def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
         """Compare everything with everything else; `fix` heals what can be healed without a person."""
+
+    def org_report(self) -> OrgReport:
+        """Which chart is in force, and everything that is wrong with the one that is written down."""
+
+    def org_show(self) -> dict[str, Any]:
+        """The org chart in force, with what each agent holds and may do."""
+
+    def org_check(self) -> OrgCheck:
+        """Problems of the org chart."""
+
+    def org_load(self) -> dict[str, int]:
+        """How many tasks each agent holds or has taken on by a handoff; those that have none are left out."""
+
+    def org_route(
+        self,
+        task_id: str | None = None,
+        *,
+        agent: str | None = None,
+        role: str | None = None,
+        team: str | None = None,
+        tags: Sequence[str] = (),
+        capabilities: Sequence[str] = (),
+        risk: str | None = None,
+        autonomy_level: int | None = None,
+    ) -> Route:
+        """Which agent a task, or one with these requirements, would go to, and why."""
+
+    def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
+        """Deliver AOF/1 messages; each is answered.
+
+        They are objects, texts, or lists of them; a refusal raises nothing. `run` is the run that the channel speaks for,
+        if it knows. Text that is not a message does not count against the limit; what comes after the limit is refused with
+        one answer, the last. After the first few, each message is followed by a pause as long as it took, so that others
+        get half of the time.
+        """
+
+    def remark(self, kind: str, payload: dict[str, Any], task_id: str = "") -> None:
+        """Put a remark about the service into the log; it may name a task, and changes none."""
+
+    def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
+        """Apply the results that runs have reported; a named run has ended.
+
+        They are those of all runs, or of one agent's. What a run that has ended has reported is carried out, and without a
+        report it has failed.
+        """
+
+    def workflows(self) -> tuple[str, ...]:
+        """The names of the workflows that tasks can be created with."""
+
+    def workflow_check(self, name: str | None = None) -> tuple[WorkflowReport, ...]:
+        """Check the workflow templates.
+
+        Everything that is wrong with one of them or with all, with its line and what helps.
+        """
+
+    def workflow_show(self, name: str) -> Portrait:
+        """A workflow, or how far a task is in its workflow."""
+
+    def workflow_attach(self, task_id: str, *, actor: str | None = None, expect_rev: int | None = None) -> Moved:
+        """Start the workflow that a hand-written task names."""
 
     def job_add(
         self,

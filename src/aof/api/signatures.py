@@ -41,16 +41,17 @@ def operation_of(name: str, function: Callable[..., Any]) -> Operation:
     """The operation that a function declares."""
     declared: dict[str, Any] = function.declared  # type: ignore[attr-defined] # as above
     ask, family = declared.get("over_wire"), declared.get("family")
+    passes_on = ask is not None and "values" in ask.__annotations__
     of_family = {"section": family.section, "order": family.order} if family is not None else {}
     cli = of_family | {key: value for key, value in declared.items() if key in _OF_CLI}
     rest = {key: value for key, value in declared.items() if key not in (*_OF_CLI, *_OF_SIGNATURE)}
     usual = {"tool": f"aof_{name}", "verb": name.replace("_", " ", 1) if family else name.replace("_", "-")}
     return Operation(
         name=name,
-        parameters=_parameters(name, function, declared),
+        parameters=_parameters(name, function if ask is None or passes_on else ask, declared),
         result=kind_of(ask or function, "return"),
         help=" ".join(inspect.cleandoc(function.__doc__ or "").split("\n\n")[0].split()),
-        ask=ask,
+        ask=ask if ask is None or passes_on else lambda fabric, values: ask(fabric, **values),
         cli=Cli(**cli) if cli else None,
         example=declared.get("tool_example", ()),
         **usual | rest,
@@ -78,8 +79,6 @@ def _parameters(name: str, function: Callable[..., Any], declared: dict[str, Any
                 (key, _given(part) | UnsetType, UNSET)
                 for key, part in get_type_hints(filters, include_extras=True).items()
             ]
-        elif one.kind is one.VAR_POSITIONAL:
-            fields.append((one.name, GenericAlias(list, kind)))
         elif one.default is one.empty or one.name in always:
             fields.append((one.name, _given(kind)))
         elif one.name in shows:

@@ -133,7 +133,7 @@ class MailInbox(Params, frozen=True, kw_only=True):
 
     agent: Annotated[str, param("whose mail (default: the caller's)", Spelling(metavar="A"))] | UnsetType = UNSET
     limit: Annotated[int, param("at most this many", ge=0)] | UnsetType = UNSET
-    cursor: Cursor = UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 class MailList(Params, frozen=True, kw_only=True):
@@ -150,7 +150,7 @@ class MailList(Params, frozen=True, kw_only=True):
     ) = UNSET
     closed: Annotated[bool, param("closed ones too, as the closed summary has them")] = False
     limit: Annotated[int, param("at most this many", ge=0)] | UnsetType = UNSET
-    cursor: Cursor = UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 class MailAnswer(OnMessage, frozen=True, kw_only=True):

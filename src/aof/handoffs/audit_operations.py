@@ -137,7 +137,7 @@ class AuditFilters(Params, frozen=True, kw_only=True):
         Annotated[int, param("only records of events with a greater number", Spelling(metavar="SEQ"), ge=0)] | UnsetType
     ) = UNSET
     limit: Annotated[int, param("at most this many (10,000 at a time)", ge=0)] | UnsetType = UNSET
-    cursor: Cursor = UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 class Prune(Params, frozen=True, kw_only=True):

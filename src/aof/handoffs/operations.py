@@ -189,7 +189,7 @@ class HandoffNewParams(Params, frozen=True, kw_only=True):
     deadline: (
         Annotated[str, param("when it must be done, as 2026-02-21T12:00:00Z", Spelling(metavar="TIME"))] | UnsetType
     ) = UNSET
-    run: Run = UNSET
+    run: Run | UnsetType = UNSET
     expect_rev: ExpectedRev | UnsetType = UNSET
 
 
@@ -294,7 +294,7 @@ class HandoffFilterParams(Params, frozen=True, kw_only=True):
     ) = UNSET
     state: Annotated[str, param("only in this state; `open` for all that are not over")] | UnsetType = UNSET
     limit: Annotated[int, param("at most this many", ge=0)] | UnsetType = UNSET
-    cursor: Cursor = UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 class HandoffGroupParams(Params, frozen=True, kw_only=True):

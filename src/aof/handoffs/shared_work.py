@@ -132,7 +132,7 @@ class LockParams(Params, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
-    run: Run = UNSET
+    run: Run | UnsetType = UNSET
     expect_rev: ExpectedRev | UnsetType = UNSET
 
 
@@ -143,7 +143,7 @@ class UnlockParams(Params, frozen=True, kw_only=True):
         UNSET
     )
     task_id: _ForTask
-    run: Run = UNSET
+    run: Run | UnsetType = UNSET
     expect_rev: ExpectedRev | UnsetType = UNSET
 
 
@@ -179,7 +179,7 @@ class ContextSetParams(TaskParams, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
-    run: Run = UNSET
+    run: Run | UnsetType = UNSET
     expect_rev: ExpectedRev | UnsetType = UNSET
 
 
@@ -194,7 +194,7 @@ class ContextDecideParams(TaskParams, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
-    run: Run = UNSET
+    run: Run | UnsetType = UNSET
     expect_rev: ExpectedRev | UnsetType = UNSET
 
 
@@ -208,7 +208,7 @@ class ContextArtifactParams(TaskParams, frozen=True, kw_only=True):
     ) = UNSET
     status: Annotated[str, param("draft, final or superseded", says=one_of(ARTIFACT_STATUSES))] | UnsetType = UNSET
     description: Annotated[str, param("what it is", Spelling(metavar="T"))] | UnsetType = UNSET
-    run: Run = UNSET
+    run: Run | UnsetType = UNSET
     expect_rev: ExpectedRev | UnsetType = UNSET
 
 
@@ -225,7 +225,7 @@ class PreflightParams(TaskParams, frozen=True, kw_only=True):
     amount: Annotated[int, param("how much will have been used in all", ge=0)] | UnsetType = UNSET
     risk: Annotated[str, param("risk of what is decided: low, medium or high", says=one_of(RISKS))] | UnsetType = UNSET
     agent: Annotated[str, param("agent that would begin the task; else the caller")] | UnsetType = UNSET
-    run: Run = UNSET
+    run: Run | UnsetType = UNSET
 
 
 ROWS: tuple[Operation, ...] = (

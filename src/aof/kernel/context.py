@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
+import msgspec
+
 from aof.errors import AmbiguousId, Call, TaskNotFound
 from aof.kernel import dispatcher, identity, model, unit_of_work
 from aof.kernel.model import FINISHED, is_part, is_task_id, matching_ids, split_task_id, task_of_run
@@ -186,8 +188,10 @@ class CallContext:
         """The way of every command."""
         return dispatcher.Dispatcher(self.environment, self.principal, self.authentication)
 
-    def dispatch(self, command: OnTask) -> Done:
-        """Carry out what the caller wants; see `Dispatcher`."""
+    def dispatch(self, command: OnTask, *, expect_rev: int | None = None) -> Done:
+        """Carry out what the caller wants, if the task still has the revision that the caller has seen."""
+        if expect_rev is not None:
+            command = msgspec.structs.replace(command, expect_rev=expect_rev)
         return self.dispatcher.dispatch(command)
 
 

@@ -207,7 +207,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return "run" in self.parameters.__struct_fields__
 
 
-Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))] | UnsetType
+Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))]
 Reason = Annotated[str, param("why", Spelling(metavar="T", note="(it is recorded)"))]
 Blockers = Annotated[Sequence[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
 NeededBlockers = Annotated[
@@ -217,8 +217,8 @@ NeededBlockers = Annotated[
 TASK_TEXT = Spelling(
     option="--text", metavar="T", stdin=True, also=("--brief", "--description", "--body")
 )  # of a task's description
-OpenChildren = Annotated[bool, param("complete it though tasks below it are open")] | UnsetType
-Hop = Annotated[str, param("hop of the workflow")] | UnsetType
+OpenChildren = Annotated[bool, param("complete it though tasks below it are open")]
+Hop = Annotated[str, param("hop of the workflow")]
 EVENT = Spelling(metavar="SEQ|HASH", note="(digits alone are a number where there is such an event)")
 EventName = Annotated[int, Meta(ge=0)] | str
 At = Annotated[EventName, param("as it was after this event: its number, or 8 or more digits of its hash", EVENT)]
@@ -260,7 +260,7 @@ LeaseTime = Annotated[
     ),
 ]
 IdempotencyKey = Annotated[str, param("idempotency key", Spelling(note="(a repeated call gives the same answer)"))]
-Cursor = Annotated[str, param("next page: 'nextCursor' of the page before", Spelling(metavar="C"))] | UnsetType
+Cursor = Annotated[str, param("next page: 'nextCursor' of the page before", Spelling(metavar="C"))]
 ExpectedRev = Annotated[int, param("change the task only if it still has this revision", Spelling(metavar="N"))]
 
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     _Function = TypeVar("_Function", bound=Callable[..., Any])
 
     class Declaration(TypedDict, total=False):
-        """What is said of an operation beside its signature; see `Operation` and `Cli`, whose fields these are.
+        """What is said of an operation beside its signature; most of it are fields of `Operation` and `Cli`.
 
         `name` is that of the function, unless that is taken in its module. Parameters in `python_only` are for callers
         in Python; those in `always` may be left out there only. Schemas show the defaults of the parameters in
-        `shows_defaults`. `over_wire` asks in place of the function where a surface is to answer something else: it
-        gets the fabric and the values, and its return type is what they answer.
+        `shows_defaults`. `over_wire` is what surfaces call in place of the function where they answer something else,
+        which its return type says; it gets the fabric and the `values`, or has parameters of its own.
         """
 
         name: str

@@ -300,7 +300,7 @@ class InboxParams(Params, frozen=True, kw_only=True):
     kind: Annotated[list[Need], param("only this kind")] | UnsetType = UNSET
     person: Annotated[str, param("only what waits for this person or for nobody in particular")] | UnsetType = UNSET
     limit: Limit | UnsetType = UNSET
-    cursor: Cursor = UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 INBOX_ROWS: tuple[Operation, ...] = (
@@ -333,7 +333,7 @@ class AgentsParams(Params, frozen=True, kw_only=True):
 
     agent: Annotated[str, param("only this agent")] | UnsetType = UNSET
     limit: Limit | UnsetType = UNSET
-    cursor: Cursor = UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 class TimelineParams(Params, frozen=True, kw_only=True):
@@ -344,7 +344,7 @@ class TimelineParams(Params, frozen=True, kw_only=True):
     since: Annotated[str, param("only runs that were active then or later", _WHEN)] | UnsetType = UNSET
     before: Annotated[str, param("only runs that began earlier", _WHEN)] | UnsetType = UNSET
     limit: Limit | UnsetType = UNSET
-    cursor: Cursor = UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 class NeighbourhoodParams(TaskParams, frozen=True, kw_only=True):

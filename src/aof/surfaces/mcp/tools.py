@@ -42,7 +42,7 @@ from aof.api.catalogue import (
 from aof.errors import AofError, Call, InvalidInput
 from aof.kernel.faults import record
 from aof.kernel.findings import similar, suggestion
-from aof.org.operations import SentMessages
+from aof.messages.service import SentMessages
 from aof.surfaces.mcp.sessions import Hub, Session
 
 SECRETS = "aof/runSecrets"
