@@ -101,7 +101,7 @@ def test_the_method_takes_what_the_row_declares(operation: Operation) -> None:
     signature = inspect.signature(getattr(Fabric, operation.name)).parameters
     taken = set(signature) - {"self", "context"}
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in signature.values()):
-        taken = (taken - {"changes", "filters"}) | (_parameters(operation) - {"explain", "actor"})
+        taken = (taken - {"changes", "filters", "given"}) | (_parameters(operation) - {"explain", "actor"})
     expected = {name for name in _parameters(operation) if (operation.name, name) not in NOT_OF_THE_METHOD}
     allowed = {name for name in taken if (operation.name, name) in ONLY_OF_THE_METHOD} | {"actor"}
     assert expected <= taken

@@ -44,15 +44,16 @@ __all__ = [
 ]
 
 MODULES: Final = (  # whose functions are operations
-    org_operations, messages_service, workflows_operations, jobs_operations,
+    org_operations, messages_service, mail_operations, charter_operations, conflict_operations, workflows_operations,
+    worklog_operations, jobs_operations,
 )  # fmt: skip
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *tasks_operations.TASK_ROWS, *runs_operations.QUESTION_ROWS, *runs_operations.REVIEW_ROWS,
     *tasks_operations.CONTROL_ROWS, *tasks_operations.BULK_ROWS, *supervision_operations.INBOX_ROWS,
     *queries_operations.QUERY_ROWS, *queries_operations.HISTORY_ROWS, *supervision_operations.VIEW_ROWS,
-    *operations_of(org_operations), *operations_of(messages_service),
-    *handoffs_operations.ROWS, *audit_operations.ROWS, *shared_work.ROWS, *mail_operations.ROWS,
-    *charter_operations.ROWS, *conflict_operations.ROWS, *operations_of(workflows_operations), *worklog_operations.ROWS,
+    *operations_of(org_operations), *operations_of(messages_service), *handoffs_operations.ROWS,
+    *audit_operations.ROWS, *shared_work.ROWS, *operations_of(mail_operations), *operations_of(charter_operations),
+    *operations_of(conflict_operations), *operations_of(workflows_operations), *operations_of(worklog_operations),
     *operations_of(jobs_operations), *maintenance_operations.ROWS, *tasks_operations.INTERCHANGE_ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

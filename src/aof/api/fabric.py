@@ -10,7 +10,6 @@ from functools import cached_property
 from types import TracebackType
 
 from aof.api.facade import Facade
-from aof.documents import charter_operations, conflict_operations, mail_operations, worklog_operations
 from aof.handoffs import audit_operations, shared_work
 from aof.handoffs import operations as handoffs_operations
 from aof.interchange import service as interchange_service
@@ -97,26 +96,6 @@ class Services(CallContext):
     def shared_work(self) -> shared_work.SharedWorkService:
         """What the agents of a workflow share."""
         return shared_work.SharedWorkService(self.environment, self.dispatcher)
-
-    @cached_property
-    def charter(self) -> charter_operations.CharterService:
-        """The session charter."""
-        return charter_operations.CharterService(self.environment, self.dispatcher)
-
-    @cached_property
-    def conflicts(self) -> conflict_operations.ConflictService:
-        """Proposals and disagreements."""
-        return conflict_operations.ConflictService(self.environment, self.dispatcher)
-
-    @cached_property
-    def mail(self) -> mail_operations.MailService:
-        """Mail between agents."""
-        return mail_operations.MailService(self.environment, self.principal, self.dispatcher)
-
-    @cached_property
-    def worklog(self) -> worklog_operations.WorklogService:
-        """The team's WORKLOG."""
-        return worklog_operations.WorklogService(self.environment, self.dispatcher)
 
     @cached_property
     def interchange(self) -> interchange_service.InterchangeService:

@@ -12,15 +12,9 @@ from aof.support.printable import Say, silent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from typing import Any
 
     from aof.api.fabric import Services
-    from aof.documents.charter_operations import CharterChecked, CharterShown
-    from aof.documents.conflict_operations import Conflicts, ConflictShown, Posted
-    from aof.documents.mail_operations import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
-    from aof.documents.mail_rules import MailMessage
-    from aof.documents.worklog import EntryEnvelope
-    from aof.documents.worklog_operations import Compacted, DocumentCheck, Pinned, WorklogView
     from aof.handoffs.answers import Group
     from aof.handoffs.audit_operations import AuditPruned, AuditRecords, AuditVerified
     from aof.handoffs.context import Artifact
@@ -1428,410 +1422,6 @@ class Facade:
             task_id, point=point, subject=subject, amount=amount, risk=risk, agent=agent, run=run, actor=actor
         )
 
-    def charter_init(
-        self,
-        *,
-        session_id: str | None = None,
-        project: str | None = None,
-        milestone: str | None = None,
-        risk_tier: str | None = None,
-        participants: Sequence[str] = (),
-        lanes: Sequence[str] = (),
-        contract: str | None = None,
-        contract_owner: str | None = None,
-        contract_tests: str | None = None,
-        contract_status: str | None = None,
-        decision_mode: str | None = None,
-        objection_window: str | None = None,
-        cross_review_mode: str | None = None,
-        merge_policy: str | None = None,
-        test_policy: str | None = None,
-        auto: Sequence[str] | None = None,
-        delayed: Sequence[str] | None = None,
-        delay_time: str | None = None,
-        approval: Sequence[str] | None = None,
-        rebuttal_cycles: int | None = None,
-        tie_break: str | None = None,
-        acceptance: Sequence[str] = (),
-        agent: str | None = None,
-        actor: str | None = None,
-    ) -> CharterShown:
-        """Create the charter of a session; only a maintainer may, and once."""
-        return self.services.charter.charter_init(
-            session_id=session_id,
-            project=project,
-            milestone=milestone,
-            risk_tier=risk_tier,
-            participants=participants,
-            lanes=lanes,
-            contract=contract,
-            contract_owner=contract_owner,
-            contract_tests=contract_tests,
-            contract_status=contract_status,
-            decision_mode=decision_mode,
-            objection_window=objection_window,
-            cross_review_mode=cross_review_mode,
-            merge_policy=merge_policy,
-            test_policy=test_policy,
-            auto=auto,
-            delayed=delayed,
-            delay_time=delay_time,
-            approval=approval,
-            rebuttal_cycles=rebuttal_cycles,
-            tie_break=tie_break,
-            acceptance=acceptance,
-            agent=agent,
-            actor=actor,
-        )
-
-    def charter_amend(
-        self,
-        *,
-        reason: str,
-        session_id: str | None = None,
-        project: str | None = None,
-        milestone: str | None = None,
-        risk_tier: str | None = None,
-        participants: Sequence[str] = (),
-        leave: Sequence[str] = (),
-        lanes: Sequence[str] = (),
-        close_lanes: Sequence[str] = (),
-        contract: str | None = None,
-        contract_owner: str | None = None,
-        contract_tests: str | None = None,
-        contract_status: str | None = None,
-        decision_mode: str | None = None,
-        objection_window: str | None = None,
-        cross_review_mode: str | None = None,
-        merge_policy: str | None = None,
-        test_policy: str | None = None,
-        auto: Sequence[str] | None = None,
-        delayed: Sequence[str] | None = None,
-        delay_time: str | None = None,
-        approval: Sequence[str] | None = None,
-        rebuttal_cycles: int | None = None,
-        tie_break: str | None = None,
-        acceptance: Sequence[str] = (),
-        done: Sequence[int] = (),
-        undone: Sequence[int] = (),
-        agent: str | None = None,
-        actor: str | None = None,
-    ) -> CharterShown:
-        """Change the charter, by decision of a maintainer; the decision stands in the WORKLOG."""
-        return self.services.charter.charter_amend(
-            reason=reason,
-            session_id=session_id,
-            project=project,
-            milestone=milestone,
-            risk_tier=risk_tier,
-            participants=participants,
-            leave=leave,
-            lanes=lanes,
-            close_lanes=close_lanes,
-            contract=contract,
-            contract_owner=contract_owner,
-            contract_tests=contract_tests,
-            contract_status=contract_status,
-            decision_mode=decision_mode,
-            objection_window=objection_window,
-            cross_review_mode=cross_review_mode,
-            merge_policy=merge_policy,
-            test_policy=test_policy,
-            auto=auto,
-            delayed=delayed,
-            delay_time=delay_time,
-            approval=approval,
-            rebuttal_cycles=rebuttal_cycles,
-            tie_break=tie_break,
-            acceptance=acceptance,
-            done=done,
-            undone=undone,
-            agent=agent,
-            actor=actor,
-        )
-
-    def charter_sign(
-        self, *, agent: str | None = None, status: str = "Accepted", notes: str = "", actor: str | None = None
-    ) -> CharterShown:
-        """Sign the handshake: the agent has read the charter and takes its role and lane."""
-        return self.services.charter.charter_sign(agent=agent, status=status, notes=notes, actor=actor)
-
-    def charter_show(self) -> CharterShown:
-        """The charter as it stands."""
-        return self.services.charter.charter_show()
-
-    def charter_check(self, *, agent: str | None = None, changed: Sequence[str] = ()) -> CharterChecked:
-        """What is wrong with the charter, and which locks and changed files lie outside of their owner's lane."""
-        return self.services.charter.charter_check(agent=agent, changed=changed)
-
-    def conflict_list(self, *, settled: bool = False) -> Conflicts:
-        """Open proposals and disagreements, and what waits for the maintainer; `settled` shows those that are over."""
-        return self.services.conflicts.conflict_list(settled=settled)
-
-    def conflict_show(self, conflict_id: str) -> ConflictShown:
-        """One of them, with every version and every entry that belongs to it."""
-        return self.services.conflicts.conflict_show(conflict_id)
-
-    def conflict_settle(
-        self,
-        conflict_id: str,
-        text: str,
-        *,
-        agent: str | None = None,
-        reasons: Sequence[str] = (),
-        actor: str | None = None,
-    ) -> Posted:
-        """Record what was agreed or decided, as a decision that links back; what was posted stays as it is."""
-        return self.services.conflicts.conflict_settle(conflict_id, text, agent=agent, reasons=reasons, actor=actor)
-
-    def conflict_default(
-        self,
-        conflict_id: str,
-        text: str,
-        *,
-        agent: str | None = None,
-        reasons: Sequence[str] = (),
-        actor: str | None = None,
-    ) -> Posted:
-        """Go on with the lower-risk way for the time being; it waits for the maintainer's decision."""
-        return self.services.conflicts.conflict_default(conflict_id, text, agent=agent, reasons=reasons, actor=actor)
-
-    def mail_send(
-        self,
-        to: str,
-        subject: str,
-        body: str = "",
-        *,
-        from_agent: str | None = None,
-        type: str = "request",
-        priority: str = "P2",
-        related: str | None = None,
-        closure_owner: str | None = None,
-        review_scope: str = "none",
-        needed_by: str | None = None,
-        payload: str | None = None,
-        format: str = "full-text",
-        ask: str = "review-only",
-        files: Sequence[str] = (),
-        topic: str | None = None,
-        part: str | None = None,
-    ) -> SentMail:
-        """Leave a message for an agent, a role, the maintainer or all."""
-        return self.services.mail.mail_send(
-            to,
-            subject,
-            body,
-            from_agent=from_agent,
-            type=type,
-            priority=priority,
-            related=related,
-            closure_owner=closure_owner,
-            review_scope=review_scope,
-            needed_by=needed_by,
-            payload=payload,
-            format=format,
-            ask=ask,
-            files=files,
-            topic=topic,
-            part=part,
-        )
-
-    def mail_inbox(self, *, agent: str | None = None, limit: int | None = None, cursor: str | None = None) -> Inbox:
-        """What an agent has still to acknowledge. Reading acknowledges nothing."""
-        return self.services.mail.mail_inbox(agent=agent, limit=limit, cursor=cursor)
-
-    def turn_began(self, agent: str, channel: str) -> Inbox:
-        """A turn of the agent begins, and this is its mail. Without a mailbox nothing is recorded."""
-        return self.services.mail.turn_began(agent, channel)
-
-    def turn_ended(self, agent: str, channel: str) -> LeftOver:
-        """The turn of the agent is over; what it has still to do about mail."""
-        return self.services.mail.turn_ended(agent, channel)
-
-    def mail_list(
-        self,
-        *,
-        agent: str | None = None,
-        from_agent: str | None = None,
-        to: str | None = None,
-        status: str | None = None,
-        closed: bool = False,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Mails:
-        """All open messages, or those from or for somebody; everybody may read every message."""
-        return self.services.mail.mail_list(
-            agent=agent, from_agent=from_agent, to=to, status=status, closed=closed, limit=limit, cursor=cursor
-        )
-
-    def mail_show(self, message_id: str) -> MailMessage:
-        """One message with its body and all acknowledgements, also when it is closed."""
-        return self.services.mail.mail_show(message_id)
-
-    def mail_ack(
-        self, message_id: str, reason: str = "", *, agent: str | None = None, revision: str | None = None
-    ) -> MailMessage:
-        """Acknowledge a message; of a blocked one, say that it goes on."""
-        return self.services.mail.mail_ack(message_id, reason, agent=agent, revision=revision)
-
-    def mail_action(
-        self, message_id: str, reason: str = "", *, agent: str | None = None, revision: str | None = None
-    ) -> MailMessage:
-        """Say that what a message asks for is done."""
-        return self.services.mail.mail_action(message_id, reason, agent=agent, revision=revision)
-
-    def mail_block(self, message_id: str, reason: str = "", *, agent: str | None = None) -> MailMessage:
-        """Say what a message that was acknowledged waits for."""
-        return self.services.mail.mail_block(message_id, reason, agent=agent)
-
-    def mail_close(
-        self, message_id: str, *, disposition: str | None = None, reason: str = "", agent: str | None = None
-    ) -> MailMessage:
-        """Close a message, which moves it to the archive; a maintainer may also defer it."""
-        return self.services.mail.mail_close(message_id, disposition=disposition, reason=reason, agent=agent)
-
-    def mail_escalate(self, message_id: str, reason: str = "", *, agent: str | None = None) -> MailMessage:
-        """Tell the WORKLOG and the maintainer that a message got no answer."""
-        return self.services.mail.mail_escalate(message_id, reason, agent=agent)
-
-    def mail_check(self, *, text: str | None = None, turn_end: bool = False, agent: str | None = None) -> MailReport:
-        """What is wrong with the mailbox, by line: with itself, with the archive and with the log. Changes nothing."""
-        return self.services.mail.mail_check(text=text, turn_end=turn_end, agent=agent)
-
-    def mail_archive(self, *, days: int = 7, agent: str | None = None) -> ArchivedMail:
-        """Remove rows of messages from the closed summary that were closed so many days ago; the archive keeps them."""
-        return self.services.mail.mail_archive(days=days, agent=agent)
-
-    def mail_export(self) -> dict[str, Any]:
-        """The mailbox as JSON, for programs. The file is what counts; this is made from it."""
-        return self.services.mail.mail_export()
-
-    def worklog_add(
-        self,
-        type: str,
-        *,
-        agent: str | None = None,
-        subject: str = "",
-        body: str = "",
-        task: str | None = None,
-        status: str | None = None,
-        changed: Sequence[str] | None = None,
-        tests: Sequence[str] | None = None,
-        risks: Sequence[str] | None = None,
-        blocking: Sequence[str] | None = None,
-        next_owner: str | None = None,
-        next: str = "",
-        result: str = "",
-        quick: bool = False,
-        other: str | None = None,
-        recommended: str = "",
-        counter: str = "",
-        reasons: Sequence[str] = (),
-        compromise: str = "",
-        agreed: str = "",
-        proposal_id: str | None = None,
-        scope: str = "",
-        proposal: str = "",
-        rollback: str = "",
-        deadline: str = "",
-        proposal_status: str = "open",
-        decides: str | None = None,
-        links: Sequence[str] = (),
-        level: int | None = None,
-        actor: str | None = None,
-    ) -> EntryEnvelope:
-        """Post an entry; which of the parameters it needs depends on its type."""
-        return self.services.worklog.worklog_add(
-            type,
-            agent=agent,
-            subject=subject,
-            body=body,
-            task=task,
-            status=status,
-            changed=changed,
-            tests=tests,
-            risks=risks,
-            blocking=blocking,
-            next_owner=next_owner,
-            next=next,
-            result=result,
-            quick=quick,
-            other=other,
-            recommended=recommended,
-            counter=counter,
-            reasons=reasons,
-            compromise=compromise,
-            agreed=agreed,
-            proposal_id=proposal_id,
-            scope=scope,
-            proposal=proposal,
-            rollback=rollback,
-            deadline=deadline,
-            proposal_status=proposal_status,
-            decides=decides,
-            links=links,
-            level=level,
-            actor=actor,
-        )
-
-    def worklog_decide(
-        self,
-        text: str,
-        *,
-        owner: str | None = None,
-        reasons: Sequence[str] = (),
-        body: str = "",
-        task: str | None = None,
-        links: Sequence[str] = (),
-        level: int | None = None,
-        actor: str | None = None,
-    ) -> EntryEnvelope:
-        """Record a decision: an entry, and a row in the decision index."""
-        return self.services.worklog.worklog_decide(
-            text, owner=owner, reasons=reasons, body=body, task=task, links=links, level=level, actor=actor
-        )
-
-    def worklog_now(
-        self,
-        text: str,
-        *,
-        agent: str | None = None,
-        line: Literal["now", "focus", "checkpoint"] = "now",
-        actor: str | None = None,
-    ) -> Pinned:
-        """Say what an agent works on now, or change one of the maintainer's two lines."""
-        return self.services.worklog.worklog_now(text, agent=agent, line=line, actor=actor)
-
-    def worklog_show(
-        self,
-        *,
-        type: str | None = None,
-        agent: str | None = None,
-        task: str | None = None,
-        limit: int | None = None,
-        archived: bool = False,
-        unseen_by: str | None = None,
-    ) -> WorklogView:
-        """The pinned lines, the decisions and the entries, oldest first; the last ones with a limit.
-
-        `unseen_by` gives only what an agent cannot have read: what was posted since its latest turn began.
-        """
-        return self.services.worklog.worklog_show(
-            type=type, agent=agent, task=task, limit=limit, archived=archived, unseen_by=unseen_by
-        )
-
-    def catch_up(self, agent: str, limit: int) -> WorklogView:
-        """What an agent reads when its turn begins: with what others posted since its previous one, archived or not."""
-        return self.services.worklog.catch_up(agent, limit)
-
-    def worklog_check(self, text: str | None = None) -> DocumentCheck:
-        """What is wrong with the WORKLOG, by itself and held against the log; a given text is checked by itself."""
-        return self.services.worklog.worklog_check(text)
-
-    def worklog_compact(self, *, agent: str | None = None, actor: str | None = None) -> Compacted:
-        """Move the finished sessions to the archive. Only a maintainer may."""
-        return self.services.worklog.worklog_compact(agent=agent, actor=actor)
-
     def import_tasks(
         self, source: str = "", *, files: Sequence[dict[str, str]] = (), dry_run: bool = False, actor: str | None = None
     ) -> Imported:
@@ -1985,10 +1575,40 @@ class Facade:
     send = FabricMethod("aof.messages.service")
     remark = FabricMethod("aof.messages.service")
     session_end = FabricMethod("aof.messages.service")
+    mail_send = FabricMethod("aof.documents.mail_operations")
+    mail_inbox = FabricMethod("aof.documents.mail_operations")
+    turn_began = FabricMethod("aof.documents.mail_operations")
+    turn_ended = FabricMethod("aof.documents.mail_operations")
+    mail_ack = FabricMethod("aof.documents.mail_operations")
+    mail_action = FabricMethod("aof.documents.mail_operations")
+    mail_block = FabricMethod("aof.documents.mail_operations")
+    mail_close = FabricMethod("aof.documents.mail_operations")
+    mail_escalate = FabricMethod("aof.documents.mail_operations")
+    mail_list = FabricMethod("aof.documents.mail_operations")
+    mail_show = FabricMethod("aof.documents.mail_operations")
+    mail_check = FabricMethod("aof.documents.mail_operations")
+    mail_archive = FabricMethod("aof.documents.mail_operations")
+    mail_export = FabricMethod("aof.documents.mail_operations")
+    charter_init = FabricMethod("aof.documents.charter_operations")
+    charter_amend = FabricMethod("aof.documents.charter_operations")
+    charter_sign = FabricMethod("aof.documents.charter_operations")
+    charter_show = FabricMethod("aof.documents.charter_operations")
+    charter_check = FabricMethod("aof.documents.charter_operations")
+    conflict_list = FabricMethod("aof.documents.conflict_operations")
+    conflict_show = FabricMethod("aof.documents.conflict_operations")
+    conflict_settle = FabricMethod("aof.documents.conflict_operations")
+    conflict_default = FabricMethod("aof.documents.conflict_operations")
     workflows = FabricMethod("aof.workflows.operations")
     workflow_check = FabricMethod("aof.workflows.operations")
     workflow_show = FabricMethod("aof.workflows.operations")
     workflow_attach = FabricMethod("aof.workflows.operations")
+    worklog_now = FabricMethod("aof.documents.worklog_operations")
+    worklog_add = FabricMethod("aof.documents.worklog_operations")
+    worklog_decide = FabricMethod("aof.documents.worklog_operations")
+    worklog_show = FabricMethod("aof.documents.worklog_operations")
+    catch_up = FabricMethod("aof.documents.worklog_operations")
+    worklog_check = FabricMethod("aof.documents.worklog_operations")
+    worklog_compact = FabricMethod("aof.documents.worklog_operations")
     job_add = FabricMethod("aof.jobs.operations")
     job_list = FabricMethod("aof.jobs.operations")
     job_show = FabricMethod("aof.jobs.operations")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import reduce, wraps
 from importlib import import_module
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     _Class = TypeVar("_Class", bound=type)
     _Kind = tuple[Any, frozenset[type]]
 
-_VARIABLE = 0x08  # a function with this flag takes any keyword
+_POSITIONAL, _KEYWORDS = 0x04, 0x08  # a function with these flags takes more arguments than it names
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
@@ -86,7 +87,6 @@ def _argument_check(function: FunctionType) -> Callable[[tuple[Any, ...], dict[s
     """What checks the arguments of a call against the function's annotations."""
     code = function.__code__
     names = code.co_varnames[1 : code.co_argcount]
-    takes_any = bool(code.co_flags & _VARIABLE)
     known: dict[str, _Kind | None] = {}
 
     def check(args: tuple[Any, ...], given: dict[str, Any]) -> None:
@@ -94,25 +94,42 @@ def _argument_check(function: FunctionType) -> Callable[[tuple[Any, ...], dict[s
             if name not in known:  # worked out when it is first given, and only for what is
                 known[name] = _kind(function, name)
             kind = known[name]
-            if kind is not None:
-                if type(value) not in kind[1]:
-                    _check(name, value, kind[0])
-            elif not takes_any:
-                there = [one for one in function.__annotations__ if one != "return"]
-                advice = findings.suggestion(name, there, f"use one of: {', '.join(there)}")
-                raise InvalidInput(f"{function.__qualname__}() has no parameter {name[:80]!r}", advice)
+            if kind is not None and type(value) not in kind[1]:
+                _check(name, value, kind[0])
 
     return check
 
 
 def _kind(function: FunctionType, name: str) -> _Kind | None:
     """What a parameter takes, and the types whose values are surely right: a look at one costs nothing."""
-    text = function.__annotations__.get(name)
-    if text is None or name == "return":
-        return None
-    kind = _bare(_evaluated(text, function.__globals__))
+    annotations, names = function.__annotations__, function.__globals__
+    if name not in annotations or name == "return":
+        others = _others(function)
+        if others is None:
+            return None
+        if name not in others.__annotations__:
+            there = [*(one for one in annotations if one not in ("context", "return")), *others.__annotations__]
+            advice = findings.suggestion(name, there, f"use one of: {', '.join(there)}")
+            raise InvalidInput(f"{function.__qualname__}() has no parameter {name[:80]!r}", advice)
+        annotations, names = others.__annotations__, vars(sys.modules[others.__module__])
+    text = annotations[name]
+    kind = _bare(_evaluated(text if isinstance(text, str) else text.__forward_arg__, names))
     plain = {one for one in (kind.__args__ if isinstance(kind, UnionType) else (kind,)) if one in _PLAIN}
     return kind, frozenset(plain | {int} if float in plain else plain)
+
+
+def _others(function: FunctionType) -> type | None:
+    """The keywords that a function takes beside its parameters; None where it takes any."""
+    code = function.__code__
+    if not code.co_flags & _KEYWORDS:
+        return _NoOthers
+    place = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & _POSITIONAL)
+    kind = _evaluated(function.__annotations__[code.co_varnames[place]], function.__globals__)
+    return kind.__args__[0] if hasattr(kind, "__args__") else None
+
+
+class _NoOthers:
+    __annotations__: dict[str, Any] = {}
 
 
 def _evaluated(text: str, names: dict[str, Any]) -> Any:
