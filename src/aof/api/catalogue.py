@@ -44,17 +44,18 @@ __all__ = [
 ]
 
 MODULES: Final = (  # whose functions are operations
-    org_operations, messages_service, mail_operations, charter_operations, conflict_operations, workflows_operations,
-    worklog_operations, jobs_operations,
+    org_operations, messages_service, handoffs_operations, audit_operations, shared_work, mail_operations,
+    charter_operations, conflict_operations, workflows_operations, worklog_operations, jobs_operations,
 )  # fmt: skip
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *tasks_operations.TASK_ROWS, *runs_operations.QUESTION_ROWS, *runs_operations.REVIEW_ROWS,
     *tasks_operations.CONTROL_ROWS, *tasks_operations.BULK_ROWS, *supervision_operations.INBOX_ROWS,
     *queries_operations.QUERY_ROWS, *queries_operations.HISTORY_ROWS, *supervision_operations.VIEW_ROWS,
-    *operations_of(org_operations), *operations_of(messages_service), *handoffs_operations.ROWS,
-    *audit_operations.ROWS, *shared_work.ROWS, *operations_of(mail_operations), *operations_of(charter_operations),
-    *operations_of(conflict_operations), *operations_of(workflows_operations), *operations_of(worklog_operations),
-    *operations_of(jobs_operations), *maintenance_operations.ROWS, *tasks_operations.INTERCHANGE_ROWS,
+    *operations_of(org_operations), *operations_of(messages_service), *operations_of(handoffs_operations),
+    *operations_of(audit_operations), *operations_of(shared_work), *operations_of(mail_operations),
+    *operations_of(charter_operations), *operations_of(conflict_operations), *operations_of(workflows_operations),
+    *operations_of(worklog_operations), *operations_of(jobs_operations), *maintenance_operations.ROWS,
+    *tasks_operations.INTERCHANGE_ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

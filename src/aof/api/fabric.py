@@ -10,8 +10,6 @@ from functools import cached_property
 from types import TracebackType
 
 from aof.api.facade import Facade
-from aof.handoffs import audit_operations, shared_work
-from aof.handoffs import operations as handoffs_operations
 from aof.interchange import service as interchange_service
 from aof.kernel.arguments import checks_arguments
 from aof.kernel.context import CallContext, Environment, Principal
@@ -81,21 +79,6 @@ class Services(CallContext):
     def questions(self) -> runs_operations.QuestionService:
         """Questions of running agents."""
         return runs_operations.QuestionService(self.environment, self.dispatcher)
-
-    @cached_property
-    def handoffs(self) -> handoffs_operations.HandoffService:
-        """Handoffs."""
-        return handoffs_operations.HandoffService(self.environment, self.dispatcher)
-
-    @cached_property
-    def audit(self) -> audit_operations.AuditService:
-        """The audit records of handoffs."""
-        return audit_operations.AuditService(self.environment)
-
-    @cached_property
-    def shared_work(self) -> shared_work.SharedWorkService:
-        """What the agents of a workflow share."""
-        return shared_work.SharedWorkService(self.environment, self.dispatcher)
 
     @cached_property
     def interchange(self) -> interchange_service.InterchangeService:

@@ -15,12 +15,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.api.fabric import Services
-    from aof.handoffs.answers import Group
-    from aof.handoffs.audit_operations import AuditPruned, AuditRecords, AuditVerified
-    from aof.handoffs.context import Artifact
-    from aof.handoffs.model import Handoff
-    from aof.handoffs.operations import Handoffs, StartedHandoff, TakenHandoff
-    from aof.handoffs.shared_work import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
     from aof.interchange.service import Exported, Imported
     from aof.kernel.model import (
         BlockedKind,
@@ -1085,343 +1079,6 @@ class Facade:
             task_id, text, question=question, key=key, actor=actor
         )
 
-    def handoff_new(
-        self,
-        *,
-        type: str,
-        task_id: str,
-        reason: str,
-        from_agent: str | None = None,
-        to: Sequence[str] = (),
-        rationale: str = "",
-        risk: str = "low",
-        timeout: float | str | None = None,
-        on_timeout: str = "retry",
-        capabilities: Sequence[Any] = (),
-        autonomy_budget: int | None = None,
-        aggregation: str | None = None,
-        no_return: Sequence[str] = (),
-        wait: bool | None = None,
-        segment_complete: bool = False,
-        history: Sequence[Any] = (),
-        transfer_mode: str | None = None,
-        max_messages: int | None = None,
-        include: dict[str, bool] | None = None,
-        summary: str | None = None,
-        variables: dict[str, Any] | None = None,
-        artifacts: Sequence[Any] = (),
-        coordinate: bool = False,
-        budget: float | None = None,
-        deadline: str | None = None,
-        run: str | None = None,
-        actor: str | None = None,
-        expect_rev: int | None = None,
-    ) -> StartedHandoff:
-        """Hand a task over: `sequential`, `delegation`, `broadcast` or `escalation`, from one agent to another."""
-        return self.services.expecting(expect_rev).handoffs.handoff_new(
-            type=type,
-            task_id=task_id,
-            reason=reason,
-            from_agent=from_agent,
-            to=to,
-            rationale=rationale,
-            risk=risk,
-            timeout=timeout,
-            on_timeout=on_timeout,
-            capabilities=capabilities,
-            autonomy_budget=autonomy_budget,
-            aggregation=aggregation,
-            no_return=no_return,
-            wait=wait,
-            segment_complete=segment_complete,
-            history=history,
-            transfer_mode=transfer_mode,
-            max_messages=max_messages,
-            include=include,
-            summary=summary,
-            variables=variables,
-            artifacts=artifacts,
-            coordinate=coordinate,
-            budget=budget,
-            deadline=deadline,
-            run=run,
-            actor=actor,
-        )
-
-    def handoff_accept(
-        self,
-        handoff_id: str,
-        *,
-        agent: str | None = None,
-        reason: str | None = None,
-        estimated_completion: str | None = None,
-        actor: str | None = None,
-    ) -> TakenHandoff:
-        """Take a handoff on. Where the task itself passes to the receiver, this begins its run."""
-        return self.services.handoffs.handoff_accept(
-            handoff_id, agent=agent, reason=reason, estimated_completion=estimated_completion, actor=actor
-        )
-
-    def handoff_reject(
-        self, handoff_id: str, reason: str, *, agent: str | None = None, actor: str | None = None
-    ) -> Handoff:
-        """Turn a handoff down; the work goes to another agent, or to a person."""
-        return self.services.handoffs.handoff_reject(handoff_id, reason, agent=agent, actor=actor)
-
-    def handoff_defer(
-        self,
-        handoff_id: str,
-        reason: str,
-        *,
-        agent: str | None = None,
-        estimated_completion: str | None = None,
-        actor: str | None = None,
-    ) -> Handoff:
-        """Acknowledge a handoff and put the answer off."""
-        return self.services.handoffs.handoff_defer(
-            handoff_id, reason, agent=agent, estimated_completion=estimated_completion, actor=actor
-        )
-
-    def handoff_return(
-        self,
-        handoff_id: str,
-        *,
-        status: str,
-        agent: str | None = None,
-        result: Any = None,
-        content_type: str | None = None,
-        to_agent: str | None = None,
-        variables_changed: dict[str, Any] | None = None,
-        artifacts_produced: Sequence[Any] = (),
-        tokens_consumed: int | None = None,
-        notes: str = "",
-        actor: str | None = None,
-    ) -> Handoff:
-        """Bring back what came of an accepted handoff: `success`, `partial`, `failed` or `timeout`."""
-        return self.services.handoffs.handoff_return(
-            handoff_id,
-            status=status,
-            agent=agent,
-            result=result,
-            content_type=content_type,
-            to_agent=to_agent,
-            variables_changed=variables_changed,
-            artifacts_produced=artifacts_produced,
-            tokens_consumed=tokens_consumed,
-            notes=notes,
-            actor=actor,
-        )
-
-    def handoff_answer(
-        self, handoff_id: str, text: str, *, status: str = "success", agent: str | None = None, actor: str | None = None
-    ) -> Handoff:
-        """Answer a handoff as a person: take it on and bring back the answer in one step."""
-        return self.services.handoffs.handoff_answer(handoff_id, text, status=status, agent=agent, actor=actor)
-
-    def handoff_escalate(
-        self,
-        handoff_id: str,
-        rationale: str,
-        *,
-        to_agent: str | None = None,
-        agent: str | None = None,
-        actor: str | None = None,
-    ) -> Handoff:
-        """Pass an escalation on to the next level, with one's own assessment. Answers with the new handoff."""
-        return self.services.handoffs.handoff_escalate(
-            handoff_id, rationale, to_agent=to_agent, agent=agent, actor=actor
-        )
-
-    def handoff_reroute(
-        self,
-        handoff_id: str,
-        reason: str,
-        *,
-        to_agent: str | None = None,
-        agent: str | None = None,
-        actor: str | None = None,
-    ) -> Handoff:
-        """Send an unanswered handoff to another agent; without a name, routing chooses. Answers with the new one."""
-        return self.services.handoffs.handoff_reroute(handoff_id, reason, to_agent=to_agent, agent=agent, actor=actor)
-
-    def handoff_withdraw(
-        self, handoff_id: str, reason: str, *, agent: str | None = None, actor: str | None = None
-    ) -> Handoff:
-        """Take back a handoff that is not over; nobody else is asked."""
-        return self.services.handoffs.handoff_withdraw(handoff_id, reason, agent=agent, actor=actor)
-
-    def handoff_resend(
-        self, handoff_id: str, reason: str | None = None, *, agent: str | None = None, actor: str | None = None
-    ) -> Handoff:
-        """Send a handoff to the same agent again, at most three times."""
-        return self.services.handoffs.handoff_resend(handoff_id, reason, agent=agent, actor=actor)
-
-    def handoff_show(self, handoff_id: str) -> Handoff:
-        """One handoff, by its ID or the beginning of it."""
-        return self.services.handoffs.handoff_show(handoff_id)
-
-    def handoff_list(
-        self,
-        *,
-        task: str | None = None,
-        from_agent: str | None = None,
-        to_agent: str | None = None,
-        state: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Handoffs:
-        """The handoffs, oldest first: of one task (as child or as parent), from or to one agent, in one state.
-
-        The state `open` stands for every one that something is still to come of.
-        """
-        return self.services.handoffs.handoff_list(
-            task=task, from_agent=from_agent, to_agent=to_agent, state=state, limit=limit, cursor=cursor
-        )
-
-    def handoff_inbox(self, agent: str) -> tuple[Handoff, ...]:
-        """The open handoffs that are addressed to an agent, oldest first; a person's are those to `human`, too."""
-        return self.services.handoffs.handoff_inbox(agent)
-
-    def handoff_group(self, group_id: str) -> Group:
-        """What the returns of a broadcast come to; any of its handoffs stands for it too."""
-        return self.services.handoffs.handoff_group(group_id)
-
-    def handoff_chain(self, task_id: str) -> dict[str, Any]:
-        """All handoffs of a task and of those below it, as a sequence diagram in Mermaid."""
-        return self.services.handoffs.handoff_chain(task_id)
-
-    def audit(
-        self,
-        *,
-        handoff: str | None = None,
-        task: str | None = None,
-        from_agent: str | None = None,
-        to_agent: str | None = None,
-        after: int = 0,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> AuditRecords:
-        """The audit records of a handoff, of a task, from or to an agent, in the order of the log."""
-        return self.services.audit.audit(
-            handoff=handoff,
-            task=task,
-            from_agent=from_agent,
-            to_agent=to_agent,
-            after=after,
-            limit=limit,
-            cursor=cursor,
-        )
-
-    def audit_verify(self) -> AuditVerified:
-        """Compare the records in the log with its chain of hashes, and those in the files with the log."""
-        return self.services.audit.audit_verify()
-
-    def audit_prune(self, *, dry_run: bool = False) -> AuditPruned:
-        """Remove records whose time of retention is over from the files; the log keeps them."""
-        return self.services.audit.audit_prune(dry_run=dry_run)
-
-    def lock(
-        self,
-        path: str,
-        *,
-        task_id: str,
-        also: Sequence[str] = (),
-        lock_type: str = "exclusive",
-        run: str | None = None,
-        actor: str | None = None,
-        expect_rev: int | None = None,
-    ) -> Locked:
-        """Lock files or folders of the project for a run: all of them, or none."""
-        return self.services.expecting(expect_rev).shared_work.lock(
-            path, task_id=task_id, also=also, lock_type=lock_type, run=run, actor=actor
-        )
-
-    def unlock(
-        self,
-        path: str | None = None,
-        *,
-        task_id: str,
-        run: str | None = None,
-        actor: str | None = None,
-        expect_rev: int | None = None,
-    ) -> Unlocked:
-        """Give back a lock of a run, or all that it has."""
-        return self.services.expecting(expect_rev).shared_work.unlock(path, task_id=task_id, run=run, actor=actor)
-
-    def locks(self, path: str | None = None, *, task_id: str | None = None, agent: str | None = None) -> LockList:
-        """The locks on files: all, or those that concern a path, a task or an agent."""
-        return self.services.shared_work.locks(path, task_id=task_id, agent=agent)
-
-    def context_show(self, task_id: str) -> ContextShown:
-        """What the agents of the workflow share, from the place of one of its tasks."""
-        return self.services.shared_work.context_show(task_id)
-
-    def context_set(
-        self,
-        task_id: str,
-        *,
-        variables: dict[str, Any] | None = None,
-        scope: str | None = None,
-        base: int | None = None,
-        conflicts: str | None = None,
-        run: str | None = None,
-        actor: str | None = None,
-        expect_rev: int | None = None,
-    ) -> ContextShown:
-        """Write variables that the agents of the workflow share, each within its scope."""
-        return self.services.expecting(expect_rev).shared_work.context_set(
-            task_id, variables=variables, scope=scope, base=base, conflicts=conflicts, run=run, actor=actor
-        )
-
-    def context_decide(
-        self,
-        task_id: str,
-        description: str,
-        *,
-        risk: str | None = None,
-        run: str | None = None,
-        actor: str | None = None,
-        expect_rev: int | None = None,
-    ) -> DecisionRecorded:
-        """Record a decision for all agents of the workflow. Above the agent's own risk it becomes an escalation."""
-        return self.services.expecting(expect_rev).shared_work.context_decide(
-            task_id, description, risk=risk, run=run, actor=actor
-        )
-
-    def context_artifact(
-        self,
-        task_id: str,
-        *,
-        path: str,
-        type: str | None = None,
-        status: str | None = None,
-        description: str | None = None,
-        run: str | None = None,
-        actor: str | None = None,
-        expect_rev: int | None = None,
-    ) -> Artifact:
-        """Record something that was made in the workflow, or its new status."""
-        return self.services.expecting(expect_rev).shared_work.context_artifact(
-            task_id, path=path, type=type, status=status, description=description, run=run, actor=actor
-        )
-
-    def preflight(
-        self,
-        task_id: str,
-        *,
-        point: str | None = None,
-        subject: str | None = None,
-        amount: int | None = None,
-        risk: str | None = None,
-        agent: str | None = None,
-        run: str | None = None,
-        actor: str | None = None,
-    ) -> Preflighted:
-        """Ask whether an agent may begin a task, or whether its run may do something; the answer is recorded."""
-        return self.services.shared_work.preflight(
-            task_id, point=point, subject=subject, amount=amount, risk=risk, agent=agent, run=run, actor=actor
-        )
-
     def import_tasks(
         self, source: str = "", *, files: Sequence[dict[str, str]] = (), dry_run: bool = False, actor: str | None = None
     ) -> Imported:
@@ -1575,6 +1232,32 @@ class Facade:
     send = FabricMethod("aof.messages.service")
     remark = FabricMethod("aof.messages.service")
     session_end = FabricMethod("aof.messages.service")
+    handoff_new = FabricMethod("aof.handoffs.operations")
+    handoff_accept = FabricMethod("aof.handoffs.operations")
+    handoff_reject = FabricMethod("aof.handoffs.operations")
+    handoff_defer = FabricMethod("aof.handoffs.operations")
+    handoff_return = FabricMethod("aof.handoffs.operations")
+    handoff_answer = FabricMethod("aof.handoffs.operations")
+    handoff_escalate = FabricMethod("aof.handoffs.operations")
+    handoff_reroute = FabricMethod("aof.handoffs.operations")
+    handoff_withdraw = FabricMethod("aof.handoffs.operations")
+    handoff_resend = FabricMethod("aof.handoffs.operations")
+    handoff_show = FabricMethod("aof.handoffs.operations")
+    handoff_list = FabricMethod("aof.handoffs.operations")
+    handoff_inbox = FabricMethod("aof.handoffs.operations")
+    handoff_group = FabricMethod("aof.handoffs.operations")
+    handoff_chain = FabricMethod("aof.handoffs.operations")
+    audit = FabricMethod("aof.handoffs.audit_operations")
+    audit_verify = FabricMethod("aof.handoffs.audit_operations")
+    audit_prune = FabricMethod("aof.handoffs.audit_operations")
+    lock = FabricMethod("aof.handoffs.shared_work")
+    unlock = FabricMethod("aof.handoffs.shared_work")
+    locks = FabricMethod("aof.handoffs.shared_work")
+    context_show = FabricMethod("aof.handoffs.shared_work")
+    context_set = FabricMethod("aof.handoffs.shared_work")
+    context_decide = FabricMethod("aof.handoffs.shared_work")
+    context_artifact = FabricMethod("aof.handoffs.shared_work")
+    preflight = FabricMethod("aof.handoffs.shared_work")
     mail_send = FabricMethod("aof.documents.mail_operations")
     mail_inbox = FabricMethod("aof.documents.mail_operations")
     turn_began = FabricMethod("aof.documents.mail_operations")

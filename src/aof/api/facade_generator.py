@@ -157,10 +157,12 @@ def _as_method(function: ast.FunctionDef, operation: Callable[..., Any], imports
             if isinstance(node.value, ast.Name) and node.value.id == "Annotated":
                 assert isinstance(node.slice, ast.Tuple)
                 return self.visit(node.slice.elts[0])  # type: ignore[no-any-return] # a node
+            if isinstance(node.value, ast.Name) and node.value.id == "Literal":
+                return ast.Name("str")
             return self.generic_visit(node)
 
         def visit_Name(self, node: ast.Name) -> ast.AST:
-            if get_origin(names.get(node.id)) is not Annotated:
+            if get_origin(names.get(node.id)) not in (Annotated, Literal):
                 return node
             return ast.parse(_spelled(names[node.id], imports), mode="eval").body
 
@@ -171,14 +173,14 @@ def _as_method(function: ast.FunctionDef, operation: Callable[..., Any], imports
 
 
 def _spelled(kind: Any, imports: set[str]) -> str:
-    """A type as it is written; a set of words by its name."""
+    """A type as it is written. A set of words goes by its name, if everybody knows that; else any text will do."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _spelled(parts[0], imports)
     if origin is Literal:
         name = next((name for name, value in vars(kernel_model).items() if value == kind), None)
         imports |= {f"from {kernel_model.__name__} import {name}"} if name is not None else set()
-        return name or str(kind).removeprefix("typing.")
+        return name or "str"
     if origin in (Union, UnionType):
         return " | ".join(_spelled(one, imports) for one in parts)
     if parts:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from aof.kernel import declarations
-from aof.kernel.declarations import Cli, Operation, Params
+from aof.kernel.declarations import IN_PYTHON, Cli, Operation, Params
 from aof.support import lazy_imports
 
 _OF_CLI = frozenset(Cli.__struct_fields__)
@@ -111,5 +111,6 @@ def _given(kind: Any) -> Any:
     if origin is Sequence:
         return GenericAlias(list, get_args(kind))
     if origin in (Union, UnionType):
-        return reduce(or_, (_given(one) for one in get_args(kind) if one is not NoneType))
+        kinds = (one for one in get_args(kind) if one is not NoneType and IN_PYTHON not in get_args(one))
+        return reduce(or_, map(_given, kinds))
     return kind

@@ -58,6 +58,7 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True):
     extra: tuple[Extra, ...] = ()
 
 
+IN_PYTHON: Final = "only callers in Python"  # gives a parameter another type: `| Annotated[float, IN_PYTHON]`
 FILLED: Final = {"minLength": 1}  # a text that must not be empty, also where it may be left out
 SOME: Final = {"minItems": 1}  # a list that must not be empty
 TEXTS_OR_OBJECTS: Final = {"items": {"anyOf": [{"type": "string"}, {"type": "object"}]}}

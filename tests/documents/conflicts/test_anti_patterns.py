@@ -120,7 +120,7 @@ def test_an_answer_that_does_not_refer_to_the_decision_is_warned_of(fabric: Fabr
 @requirement("comms.anti-pattern.mailbox-only-handoff")
 def test_a_handoff_that_stands_only_in_the_mailbox_is_refused_and_reported(root: Path, fabric: Fabric) -> None:
     ada = fabric.as_actor("ada")
-    mail: dict[str, Any] = {"to": "bob", "type": "handoff-ready", "priority": "P1", "subject": "The parser is yours"}
+    mail = {"to": "bob", "type": "handoff-ready", "priority": "P1", "subject": "The parser is yours"}
     with pytest.raises(MissingPart, match="posted no handoff") as refused:
         ada.mail_send(**mail, body="see the parser")
     assert refused.value.call is not None
