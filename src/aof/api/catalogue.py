@@ -24,6 +24,7 @@ from aof.messages import service as messages_service
 from aof.org import operations as org_operations
 from aof.queries import operations as queries_operations
 from aof.runs import operations as runs_operations
+from aof.scheduler import tick
 from aof.supervision import operations as supervision_operations
 from aof.tasks import operations as tasks_operations
 from aof.workflows import operations as workflows_operations
@@ -45,7 +46,8 @@ __all__ = [
 
 MODULES: Final = (  # whose functions are operations
     org_operations, messages_service, handoffs_operations, audit_operations, shared_work, mail_operations,
-    charter_operations, conflict_operations, workflows_operations, worklog_operations, jobs_operations,
+    charter_operations, conflict_operations, workflows_operations, worklog_operations, jobs_operations, tick,
+    maintenance_operations,
 )  # fmt: skip
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *tasks_operations.TASK_ROWS, *runs_operations.QUESTION_ROWS, *runs_operations.REVIEW_ROWS,
@@ -54,7 +56,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *operations_of(org_operations), *operations_of(messages_service), *operations_of(handoffs_operations),
     *operations_of(audit_operations), *operations_of(shared_work), *operations_of(mail_operations),
     *operations_of(charter_operations), *operations_of(conflict_operations), *operations_of(workflows_operations),
-    *operations_of(worklog_operations), *operations_of(jobs_operations), *maintenance_operations.ROWS,
+    *operations_of(worklog_operations), *operations_of(jobs_operations), *operations_of(tick),
+    *operations_of(maintenance_operations),
     *tasks_operations.INTERCHANGE_ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}

@@ -13,14 +13,12 @@ from aof.api.facade import Facade
 from aof.interchange import service as interchange_service
 from aof.kernel.arguments import checks_arguments
 from aof.kernel.context import CallContext, Environment, Principal
-from aof.maintenance import operations as maintenance_operations
 from aof.portable import operations as portable_operations
 from aof.queries import ready_queue
 from aof.queries import service as queries_service
 from aof.runs import claimed_run
 from aof.runs import operations as runs_operations
 from aof.runs import service as runs_service
-from aof.scheduler import tick
 from aof.supervision import inbox as supervision_inbox
 from aof.supervision import views as supervision_views
 
@@ -86,11 +84,6 @@ class Services(CallContext):
         return interchange_service.InterchangeService(self.environment, self.dispatcher)
 
     @cached_property
-    def scheduler(self) -> tick.SchedulerService:
-        """One tick, and recovery."""
-        return tick.SchedulerService(self.environment, self.dispatcher)
-
-    @cached_property
     def inbox(self) -> supervision_inbox.InboxService:
         """What needs a person."""
         return supervision_inbox.InboxService(self.environment)
@@ -124,11 +117,6 @@ class Services(CallContext):
     def portable(self) -> portable_operations.PortableService:
         """The shapes of the agent task contract."""
         return self.environment.portable
-
-    @cached_property
-    def maintenance(self) -> maintenance_operations.MaintenanceService:
-        """Sync and doctor."""
-        return maintenance_operations.MaintenanceService(self.environment, self.authentication)
 
 
 @checks_arguments("fabric")

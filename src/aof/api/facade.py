@@ -41,17 +41,14 @@ if TYPE_CHECKING:
         Edited,
         Moved,
         Printed,
-        Recovered,
         Released,
         Reported,
         TaskTemplates,
         Updated,
     )
-    from aof.maintenance.operations import Diagnosis, HistoryVerified, MergedHistories, Synced
     from aof.queries.read_models import Listed, Summary
     from aof.queries.views import Drawing
     from aof.runs.claimed_run import ClaimedRun, Grant
-    from aof.scheduler.tick import Ticked
     from aof.store.lists import Row
     from aof.supervision.operations import (
         AgentPage,
@@ -1129,14 +1126,6 @@ class Facade:
             cursor=cursor,
         )
 
-    def tick(self, *, dry_run: bool = False) -> Ticked:
-        """Do what is due: recover, promote, give up, alert. `dry_run` only shows what would be done, and why."""
-        return self.services.scheduler.tick(dry_run=dry_run)
-
-    def recover(self) -> tuple[Recovered, ...]:
-        """Recover every run whose lease has ended: by its reported result, else by requeueing."""
-        return self.services.scheduler.recover()
-
     def inbox(
         self, *, kind: Sequence[str] = (), person: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> InboxPage:
@@ -1203,26 +1192,6 @@ class Facade:
     ) -> Iterator[dict[str, Any]]:
         """The same, of the past no more than `limit`, and then as it comes; ends when nothing came for so long."""
         return self.services.portable.portable_follow(task_id, after=after, type=type, limit=limit, timeout=timeout)
-
-    def verify(self, *, limit: int | None = None) -> HistoryVerified:
-        """Verify the log's chain of hashes; with `limit`, at most so many events beyond what was verified before."""
-        return self.services.maintenance.verify(limit=limit)
-
-    def sync(self, *, accept: str | None = None, refuse: str | None = None, say: Say = silent) -> Synced:
-        """Take in everything that people did to the files.
-
-        Or, as a maintainer, `accept` the edit of one task that waits, or `refuse` it: the log's version is restored,
-        and the edited file is kept beside it.
-        """
-        return self.services.maintenance.sync(accept=accept, refuse=refuse, say=say)
-
-    def merge(self, *, dry_run: bool = False) -> MergedHistories:
-        """Merge the histories that several clones wrote; `dry_run` only reports what would be merged."""
-        return self.services.maintenance.merge(dry_run=dry_run)
-
-    def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
-        """Compare everything with everything else; `fix` heals what can be healed without a person."""
-        return self.services.maintenance.doctor(fix=fix, say=say)
 
     org_report = FabricMethod("aof.org.operations")
     org_show = FabricMethod("aof.org.operations")
@@ -1299,3 +1268,9 @@ class Facade:
     job_resume = FabricMethod("aof.jobs.operations")
     job_run = FabricMethod("aof.jobs.operations")
     job_rm = FabricMethod("aof.jobs.operations")
+    tick = FabricMethod("aof.scheduler.tick")
+    recover = FabricMethod("aof.scheduler.tick")
+    sync = FabricMethod("aof.maintenance.operations")
+    merge = FabricMethod("aof.maintenance.operations")
+    verify = FabricMethod("aof.maintenance.operations")
+    doctor = FabricMethod("aof.maintenance.operations", "examine")

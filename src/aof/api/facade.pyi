@@ -788,12 +788,6 @@ class Facade:
     ) -> Exported:
         """The tasks that match, as JSON or as a table of comma-separated values."""
 
-    def tick(self, *, dry_run: bool = False) -> Ticked:
-        """Do what is due: recover, promote, give up, alert. `dry_run` only shows what would be done, and why."""
-
-    def recover(self) -> tuple[Recovered, ...]:
-        """Recover every run whose lease has ended: by its reported result, else by requeueing."""
-
     def inbox(
         self, *, kind: Sequence[str] = (), person: str | None = None, limit: int = 50, cursor: str | None = None
     ) -> InboxPage:
@@ -847,22 +841,6 @@ class Facade:
         timeout: float = 60.0,
     ) -> Iterator[dict[str, Any]]:
         """The same, of the past no more than `limit`, and then as it comes; ends when nothing came for so long."""
-
-    def verify(self, *, limit: int | None = None) -> HistoryVerified:
-        """Verify the log's chain of hashes; with `limit`, at most so many events beyond what was verified before."""
-
-    def sync(self, *, accept: str | None = None, refuse: str | None = None, say: Say = silent) -> Synced:
-        """Take in everything that people did to the files.
-
-        Or, as a maintainer, `accept` the edit of one task that waits, or `refuse` it: the log's version is restored,
-        and the edited file is kept beside it.
-        """
-
-    def merge(self, *, dry_run: bool = False) -> MergedHistories:
-        """Merge the histories that several clones wrote; `dry_run` only reports what would be merged."""
-
-    def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
-        """Compare everything with everything else; `fix` heals what can be healed without a person."""
 
     def org_report(self) -> OrgReport:
         """Which chart is in force, and everything that is wrong with the one that is written down."""
@@ -1430,3 +1408,32 @@ class Facade:
 
     def job_rm(self, job_id: str, *, actor: str | None = None) -> JobRemoved:
         """Remove a job; the tasks that it has created stay."""
+
+    def tick(self, *, dry_run: bool = False) -> Ticked:
+        """Do what is due: recover, promote, give up, alert."""
+
+    def recover(self) -> tuple[Recovered, ...]:
+        """Requeue the tasks of vanished workers.
+
+        A run whose lease has ended is recovered by its reported result, else by requeueing.
+        """
+
+    def sync(self, *, accept: str | None = None, refuse: str | None = None, say: Say = silent) -> Synced:
+        """Import what people changed in the files.
+
+        Or, as a maintainer, `accept` the edit of one task that waits, or `refuse` it: the log's version is restored, and
+        the edited file is kept beside it.
+        """
+
+    def merge(self, *, dry_run: bool = False) -> MergedHistories:
+        """Merge the histories that several clones wrote, after git has brought their files together.
+
+        People's edits are imported at once: git knows both versions of a file only until somebody adds it. A store without
+        files has only one history.
+        """
+
+    def verify(self, *, limit: int | None = None) -> HistoryVerified:
+        """Verify the log's hash chain: that no event was changed, removed or reordered."""
+
+    def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
+        """Check the data directory, and repair what can be repaired."""
