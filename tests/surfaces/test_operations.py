@@ -9,6 +9,7 @@ import pytest
 
 from aof.api.catalogue import OPERATIONS
 from aof.api.fabric import Fabric
+from aof.documents.charter_operations import CharterFields
 from aof.surfaces.cli.verbs import VERBS, verb_of
 from tests.support.requirements import requirement
 from tests.surfaces.conftest import Doors, opened
@@ -72,5 +73,6 @@ def test_a_parameter_of_an_operation_is_one_of_its_method() -> None:
         if operation.ask is not None:
             continue
         signature = inspect.signature(getattr(Fabric, operation.name)).parameters
-        known = set(signature) | (filters if "filters" in signature else set()) | {"actor"}
+        more = {"filters": filters, "given": set(CharterFields.__annotations__)}
+        known = set(signature) | {"actor"}.union(*(more[one] for one in more if one in signature))
         assert set(operation.parameters.__struct_fields__) <= known, operation.name

@@ -25,7 +25,7 @@ from aof.org import operations as org_operations
 from aof.queries import operations as queries_operations
 from aof.runs import operations as runs_operations
 from aof.scheduler import tick
-from aof.supervision import operations as supervision_operations
+from aof.supervision import inbox, views
 from aof.tasks import operations as tasks_operations
 from aof.workflows import operations as workflows_operations
 
@@ -45,14 +45,14 @@ __all__ = [
 ]
 
 MODULES: Final = (  # whose functions are operations
-    org_operations, messages_service, handoffs_operations, audit_operations, shared_work, mail_operations,
+    inbox, views, org_operations, messages_service, handoffs_operations, audit_operations, shared_work, mail_operations,
     charter_operations, conflict_operations, workflows_operations, worklog_operations, jobs_operations, tick,
     maintenance_operations,
 )  # fmt: skip
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *tasks_operations.TASK_ROWS, *runs_operations.QUESTION_ROWS, *runs_operations.REVIEW_ROWS,
-    *tasks_operations.CONTROL_ROWS, *tasks_operations.BULK_ROWS, *supervision_operations.INBOX_ROWS,
-    *queries_operations.QUERY_ROWS, *queries_operations.HISTORY_ROWS, *supervision_operations.VIEW_ROWS,
+    *tasks_operations.CONTROL_ROWS, *tasks_operations.BULK_ROWS, *operations_of(inbox),
+    *queries_operations.QUERY_ROWS, *queries_operations.HISTORY_ROWS, *operations_of(views),
     *operations_of(org_operations), *operations_of(messages_service), *operations_of(handoffs_operations),
     *operations_of(audit_operations), *operations_of(shared_work), *operations_of(mail_operations),
     *operations_of(charter_operations), *operations_of(conflict_operations), *operations_of(workflows_operations),

@@ -19,8 +19,6 @@ from aof.queries import service as queries_service
 from aof.runs import claimed_run
 from aof.runs import operations as runs_operations
 from aof.runs import service as runs_service
-from aof.supervision import inbox as supervision_inbox
-from aof.supervision import views as supervision_views
 
 # merged
 from aof.tasks import changes as tasks_changes
@@ -82,36 +80,6 @@ class Services(CallContext):
     def interchange(self) -> interchange_service.InterchangeService:
         """Tasks from and to other tools."""
         return interchange_service.InterchangeService(self.environment, self.dispatcher)
-
-    @cached_property
-    def inbox(self) -> supervision_inbox.InboxService:
-        """What needs a person."""
-        return supervision_inbox.InboxService(self.environment)
-
-    @cached_property
-    def caller(self) -> supervision_views.CallerService:
-        """Who calls."""
-        return supervision_views.CallerService(self.environment, self.principal, self.authentication)
-
-    @cached_property
-    def crew(self) -> supervision_inbox.CrewService:
-        """Who is at work."""
-        return supervision_inbox.CrewService(self.environment)
-
-    @cached_property
-    def moves(self) -> supervision_views.MoveService:
-        """What may be done with a task now."""
-        return supervision_views.MoveService(self.environment, self.dispatcher)
-
-    @cached_property
-    def chronicle(self) -> supervision_views.ChronicleService:
-        """Work over time."""
-        return supervision_views.ChronicleService(self.environment)
-
-    @cached_property
-    def neighbourhood(self) -> supervision_views.NeighbourhoodService:
-        """The tasks around one."""
-        return supervision_views.NeighbourhoodService(self.environment)
 
     @cached_property
     def portable(self) -> portable_operations.PortableService:

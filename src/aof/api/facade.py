@@ -50,16 +50,6 @@ if TYPE_CHECKING:
     from aof.queries.views import Drawing
     from aof.runs.claimed_run import ClaimedRun, Grant
     from aof.store.lists import Row
-    from aof.supervision.operations import (
-        AgentPage,
-        Flow,
-        InboxPage,
-        Moves,
-        Neighbourhood,
-        TaskMoment,
-        TimelinePage,
-        WhoAmI,
-    )
     from aof.tasks.changes import BulkReport, Undone
     from aof.tasks.model import Task
 else:  # the rules refuse other words, and say which ones there are
@@ -1126,51 +1116,6 @@ class Facade:
             cursor=cursor,
         )
 
-    def inbox(
-        self, *, kind: Sequence[str] = (), person: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> InboxPage:
-        """What needs a person, most urgent first; for one person: what waits for that one or nobody in particular."""
-        return self.services.inbox.inbox(kind=kind, person=person, limit=limit, cursor=cursor)
-
-    def whoami(self) -> WhoAmI:
-        """Who you are to AOF: name, where it comes from, rights, and the data directory."""
-        return self.services.caller.whoami()
-
-    def agents(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> AgentPage:
-        """The agents of the chart and all others that hold a task, by name; or only one of them."""
-        return self.services.crew.agents(agent=agent, limit=limit, cursor=cursor)
-
-    def moves(self, task_id: str) -> Moves:
-        """What the caller may do with the task now."""
-        return self.services.moves.moves(task_id)
-
-    def timeline(
-        self,
-        *,
-        task_id: str | None = None,
-        agent: str | None = None,
-        since: str | None = None,
-        before: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> TimelinePage:
-        """Runs, latest first: of one task or agent, or active in a period. Working and waiting are separate."""
-        return self.services.chronicle.timeline(
-            task_id=task_id, agent=agent, since=since, before=before, limit=limit, cursor=cursor
-        )
-
-    def flow(self, *, days: int = 30) -> Flow:
-        """Statuses by day, throughput, how long finished tasks took, and how the runs of each agent ended."""
-        return self.services.chronicle.flow(days=days)
-
-    def task_at(self, task_id: str, *, seq: int | str | None = None) -> TaskMoment:
-        """One task as it was after one of its events (else the last one), and what that event changed."""
-        return self.services.chronicle.task_at(task_id, seq=seq)
-
-    def neighbourhood(self, task_id: str, *, limit: int = 200) -> Neighbourhood:
-        """The tasks connected with one, nearest first, and the edges between them."""
-        return self.services.neighbourhood.neighbourhood(task_id, limit=limit)
-
     def snapshot(self, *, at: int | str | None = None, archived: bool = False, say: Say = silent) -> dict[str, Any]:
         """The portable view of all tasks as they are, or `at` an event: as they were then, by the log alone."""
         return self.services.portable.snapshot(at=at, archived=archived, say=say)
@@ -1193,6 +1138,14 @@ class Facade:
         """The same, of the past no more than `limit`, and then as it comes; ends when nothing came for so long."""
         return self.services.portable.portable_follow(task_id, after=after, type=type, limit=limit, timeout=timeout)
 
+    inbox = FabricMethod("aof.supervision.inbox")
+    agents = FabricMethod("aof.supervision.inbox")
+    whoami = FabricMethod("aof.supervision.views")
+    moves = FabricMethod("aof.supervision.views")
+    neighbourhood = FabricMethod("aof.supervision.views")
+    timeline = FabricMethod("aof.supervision.views")
+    flow = FabricMethod("aof.supervision.views")
+    task_at = FabricMethod("aof.supervision.views")
     org_report = FabricMethod("aof.org.operations")
     org_show = FabricMethod("aof.org.operations")
     org_check = FabricMethod("aof.org.operations")

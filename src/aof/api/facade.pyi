@@ -21,6 +21,7 @@ from aof.handoffs.operations import Handoffs, StartedHandoff, TakenHandoff
 from aof.handoffs.shared_work import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
 from aof.interchange.service import Exported, Imported
 from aof.jobs.operations import JobList, JobRan, JobRemoved, JobShown
+from aof.kernel.declarations import EventName
 from aof.kernel.model import (
     BlockedKind,
     Cause,
@@ -788,41 +789,6 @@ class Facade:
     ) -> Exported:
         """The tasks that match, as JSON or as a table of comma-separated values."""
 
-    def inbox(
-        self, *, kind: Sequence[str] = (), person: str | None = None, limit: int = 50, cursor: str | None = None
-    ) -> InboxPage:
-        """What needs a person, most urgent first; for one person: what waits for that one or nobody in particular."""
-
-    def whoami(self) -> WhoAmI:
-        """Who you are to AOF: name, where it comes from, rights, and the data directory."""
-
-    def agents(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> AgentPage:
-        """The agents of the chart and all others that hold a task, by name; or only one of them."""
-
-    def moves(self, task_id: str) -> Moves:
-        """What the caller may do with the task now."""
-
-    def timeline(
-        self,
-        *,
-        task_id: str | None = None,
-        agent: str | None = None,
-        since: str | None = None,
-        before: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> TimelinePage:
-        """Runs, latest first: of one task or agent, or active in a period. Working and waiting are separate."""
-
-    def flow(self, *, days: int = 30) -> Flow:
-        """Statuses by day, throughput, how long finished tasks took, and how the runs of each agent ended."""
-
-    def task_at(self, task_id: str, *, seq: int | str | None = None) -> TaskMoment:
-        """One task as it was after one of its events (else the last one), and what that event changed."""
-
-    def neighbourhood(self, task_id: str, *, limit: int = 200) -> Neighbourhood:
-        """The tasks connected with one, nearest first, and the edges between them."""
-
     def snapshot(self, *, at: int | str | None = None, archived: bool = False, say: Say = silent) -> dict[str, Any]:
         """The portable view of all tasks as they are, or `at` an event: as they were then, by the log alone."""
 
@@ -841,6 +807,41 @@ class Facade:
         timeout: float = 60.0,
     ) -> Iterator[dict[str, Any]]:
         """The same, of the past no more than `limit`, and then as it comes; ends when nothing came for so long."""
+
+    def inbox(
+        self, *, kind: Sequence[str] = (), person: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> InboxPage:
+        """What needs a person: questions first, then reviews by priority, what is overdue, and all that is stuck."""
+
+    def agents(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> AgentPage:
+        """Who is working: when each agent was last seen, what it holds under which lease, its load and capacity."""
+
+    def whoami(self) -> WhoAmI:
+        """Who you are to AOF, where that name comes from, what you may do, and where the data is."""
+
+    def moves(self, task_id: str) -> Moves:
+        """Where you may move a task now, and what else you may do with it."""
+
+    def neighbourhood(self, task_id: str, *, limit: int = 200) -> Neighbourhood:
+        """The tasks connected with one, nearest first, and the edges between them."""
+
+    def timeline(
+        self,
+        *,
+        task_id: str | None = None,
+        agent: str | None = None,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> TimelinePage:
+        """Runs over time, latest first, with how long each worked and waited."""
+
+    def flow(self, *, days: int = 30) -> Flow:
+        """How work flows: tasks by status per day, throughput, lead times, runs by agent."""
+
+    def task_at(self, task_id: str, *, seq: EventName | None = None) -> TaskMoment:
+        """A task as it was after one of its events, and what that event changed."""
 
     def org_report(self) -> OrgReport:
         """Which chart is in force, and everything that is wrong with the one that is written down."""
