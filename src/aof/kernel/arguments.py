@@ -92,7 +92,7 @@ def _argument_check(function: FunctionType) -> Callable[[tuple[Any, ...], dict[s
     def check(args: tuple[Any, ...], given: dict[str, Any]) -> None:
         for name, value in (*zip(names, args, strict=False), *given.items()) if args else given.items():
             if name not in known:  # worked out when it is first given, and only for what is
-                known[name] = _kind(function, name)
+                known[name] = parameter_type(function, name)
             kind = known[name]
             if kind is not None and type(value) not in kind[1]:
                 _check(name, value, kind[0])
@@ -100,7 +100,7 @@ def _argument_check(function: FunctionType) -> Callable[[tuple[Any, ...], dict[s
     return check
 
 
-def _kind(function: FunctionType, name: str) -> _Kind | None:
+def parameter_type(function: FunctionType, name: str) -> _Kind | None:
     """What a parameter takes, and the types whose values are surely right: a look at one costs nothing."""
     annotations, names = function.__annotations__, function.__globals__
     if name not in annotations or name == "return":
@@ -132,19 +132,42 @@ class _NoOthers:
     __annotations__: dict[str, Any] = {}
 
 
+class _First:
+    """Stands for `Annotated` where only the type counts."""
+
+    def __class_getitem__(cls, parts: tuple[Any, ...]) -> Any:
+        return parts[0]
+
+
+class _Text:
+    """Stands for a set of words: any text will do, for the rules refuse others and say which ones there are."""
+
+    def __class_getitem__(cls, words: object) -> type[str]:
+        return str
+
+
+def _unsaid(*_said: object, **_more: object) -> None:
+    """Stands for what is said of a parameter."""
+
+
+_STAND_INS = {"Annotated": _First, "Literal": _Text, "param": _unsaid, "Spelling": _unsaid, "one_of": _unsaid}
+
+
 def _evaluated(text: str, names: dict[str, Any]) -> Any:
-    """An annotation as what it means; `typing` and our own words are loaded for those that name something of them."""
+    """An annotation as the type that it means; `typing` and our own words are loaded for those that need them."""
     try:
-        return eval(text, names)  # noqa: S307 - our own annotations
+        return eval(text, names, _STAND_INS)  # noqa: S307 - our own annotations
     except NameError:
         import typing
 
         lazy_imports.run(declarations)
-        return eval(text, vars(typing) | vars(declarations) | names)  # noqa: S307 - as above
+        return eval(text, vars(typing) | vars(declarations) | names, _STAND_INS)  # noqa: S307 - as above
 
 
 def _bare(kind: Any) -> Any:
-    """A type without what is said about it. Of words any text will do: the rules refuse others, and say which ones."""
+    """The same for the aliases that it names."""
+    if isinstance(kind, UnionType) and all(one in _PLAIN for one in kind.__args__):
+        return kind
     if kind in _PLAIN:
         return kind
     from collections.abc import Sequence
