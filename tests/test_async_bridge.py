@@ -7,14 +7,19 @@ from collections.abc import Callable
 from functools import partial
 
 import anyio
+import msgspec
 import pytest
 
 from aof.api.async_bridge import Follower, asked
+from aof.api.catalogue import BY_NAME
 from aof.kernel.declarations import Params
-from aof.org.operations import SendParams
 from aof.testing import memory_fabric
 
 _BOUND = 20
+
+
+def _send(messages: list[str]) -> Params:
+    return msgspec.convert({"messages": messages}, BY_NAME["send"].parameters)
 
 
 def test_the_log_is_looked_at_only_while_somebody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,12 +60,10 @@ def test_however_many_long_sends_there_are_other_calls_find_a_thread() -> None:
         with anyio.fail_after(_BOUND):
             async with anyio.create_task_group() as group:
                 for _ in range(100):
-                    group.start_soon(asked, follower, SendParams(messages=["talk"] * 1_000), blocked)
+                    group.start_soon(asked, follower, _send(["talk"] * 1_000), blocked)
                 await anyio.wait_all_tasks_blocked()
                 try:
-                    assert (
-                        await asked(follower, SendParams(messages=["talk"]), lambda _params: "answered") == "answered"
-                    )
+                    assert await asked(follower, _send(["talk"]), lambda _params: "answered") == "answered"
                 finally:
                     released.set()
 

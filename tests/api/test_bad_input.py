@@ -6,12 +6,14 @@ import inspect
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import AofError
+from aof.kernel.arguments import parameter_type
 from tests.support.desk import Desk
 
 TASK = "TASK-2026-03-02-001"
@@ -232,15 +234,23 @@ def wrong_values(annotation: str) -> Iterator[Any]:
         yield "text"
 
 
+def _annotation(method: FunctionType, parameter: inspect.Parameter) -> str:
+    """An annotation without the words that an operation says of a parameter."""
+    function = inspect.unwrap(method)
+    kind = parameter_type(function, parameter.name) if hasattr(function, "declared") else None
+    return str(parameter.annotation if kind is None else kind[0])
+
+
 def parameters() -> list[tuple[str, str, str]]:
     found: list[tuple[str, str, str]] = []
     for name, method in inspect.getmembers(Fabric, inspect.isfunction):
         if name.startswith("_") or name in SKIPPED:
             continue
         found += [
-            (name, parameter.name, str(parameter.annotation))
+            (name, parameter.name, _annotation(method, parameter))
             for parameter in inspect.signature(method).parameters.values()
-            if parameter.name != "self" and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+            if parameter.name not in ("self", "context")
+            and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
         ]
     return found
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from aof.kernel.declarations import Cli, Operation, Spelling, TaskParams, param
+from aof.api.signatures import operation_of
+from aof.kernel.operation import operation
 from aof.kernel.results import Moved
 from aof.surfaces.cli.generate import FILE, HANDLERS, generated, verb_of
 from aof.surfaces.cli.help import help_text
@@ -33,15 +34,11 @@ def test_a_function_of_its_own_belongs_to_a_verb_that_there_is() -> None:
     assert set(HANDLERS) <= {verb.name for verb in VERBS}
 
 
-def test_the_row_that_the_architecture_page_shows_becomes_a_verb_with_help() -> None:
+def test_the_function_that_the_architecture_page_shows_becomes_a_verb_with_help() -> None:
     (shown,) = re.findall(r"```python\n(.*?)```", ARCHITECTURE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    known: list[Any] = [Annotated, Cli, Moved, TaskParams, Spelling, param]
-    names: dict[str, Any] = {one.__name__: one for one in known} | {"Operation": Operation, "__name__": __name__}
-    parameters, row = ast.parse(shown).body
-    exec(compile(ast.Module([parameters], []), "page", "exec"), names)
-    assert isinstance(row, ast.Expr)
-    operation = eval(compile(ast.Expression(row.value), "page", "eval"), names)
-    verb = verb_of("retag", [operation])
+    names: dict[str, Any] = {"operation": operation, "Moved": Moved}
+    exec(compile(f"from __future__ import annotations\n{shown}", "page", "exec"), names)
+    verb = verb_of("retag", [operation_of("retag", names["retag"])])
     assert verb.usage == "aof retag ID TAG --to T"
     assert verb.operation == "retag"
     assert "aof retag: rename a tag of a task" in help_text(verb)

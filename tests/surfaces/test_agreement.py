@@ -36,7 +36,7 @@ ONLY_OF_THE_METHOD = {
     *((name, shared) for name in ("blocked", "ready") for shared in ("status", "archived")),
     *(("ready", shared) for shared in ("sort", "reverse", "cursor")),  # a queue is read from its front
 }
-NO_METHOD = {"log", "org_check", "prime"}  # made of other methods: `events`, `org_report`, and the primer
+NO_METHOD = {"log", "prime"}  # made of other methods: `events`, and the primer
 NOT_OF_THE_COMMAND_LINE = {(operation.name, "actor") for operation in OPERATIONS} | {  # `--actor`, which every verb has
     ("status", "compact"),  # `--compact`, which every verb has
     ("show", "full"),  # a person sees it laid out, and a script gets the whole
@@ -99,9 +99,9 @@ def _shares_a_verb(operation: Operation) -> bool:
 @pytest.mark.parametrize("operation", [one for one in OPERATIONS if one.name not in NO_METHOD], ids=_id)
 def test_the_method_takes_what_the_row_declares(operation: Operation) -> None:
     signature = inspect.signature(getattr(Fabric, operation.name)).parameters
-    taken = set(signature) - {"self"}
+    taken = set(signature) - {"self", "context"}
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in signature.values()):
-        taken = (taken - {"changes", "filters"}) | (_parameters(operation) - {"explain", "actor"})
+        taken = (taken - {"changes", "filters", "given"}) | (_parameters(operation) - {"explain", "actor"})
     expected = {name for name in _parameters(operation) if (operation.name, name) not in NOT_OF_THE_METHOD}
     allowed = {name for name in taken if (operation.name, name) in ONLY_OF_THE_METHOD} | {"actor"}
     assert expected <= taken

@@ -15,13 +15,13 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from aof.api.catalogue import BY_NAME
 from aof.api.fabric import Fabric
 from aof.errors import AofError, NothingReady
 from aof.kernel.declarations import Params
 from aof.kernel.dispatcher import PASSING, Passing, may_pass
 from aof.kernel.faults import record
 from aof.kernel.results import AskedQuestion
-from aof.org.operations import SendParams
 from aof.portable.operations import PortableFeed
 from aof.runs.operations import AskParams, beat_interval
 from aof.tasks.operations import ClaimParams
@@ -97,7 +97,7 @@ async def asked(
     if isinstance(params, AskParams) and params.wait:
         return await _answered(follower, params, work, gone)
     if not isinstance(params, ClaimParams) or not params.wait:
-        is_long = isinstance(params, SendParams) and len(params.messages) > _LONG_SEND
+        is_long = isinstance(params, BY_NAME["send"].parameters) and len(params.given()["messages"]) > _LONG_SEND
         return await anyio.to_thread.run_sync(work, params, limiter=follower.sending if is_long else None)
     deadline = anyio.current_time() + params.wait
     once = partial(_once, follower.fabric, work, msgspec.structs.replace(params, wait=msgspec.UNSET))

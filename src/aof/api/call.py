@@ -6,7 +6,7 @@ Also how its error looks in JSON.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from types import UnionType
@@ -18,7 +18,7 @@ from aof.api.catalogue import BY_NAME, SCOPES, Operation, Params, Scope, listed_
 from aof.api.fabric import Fabric
 from aof.errors import ActorMismatch, AofError, Call, InvalidInput, NotAllowed, one_of_several
 from aof.kernel import limits as kernel_limits
-from aof.kernel.context import invalid_arguments
+from aof.kernel.arguments import invalid_arguments
 from aof.kernel.identity import Identity
 from aof.support import nesting
 from aof.support.typed import prepare_type
@@ -111,7 +111,7 @@ def _fields(kind: type[msgspec.Struct]) -> dict[str, _Field]:
     found = {}
     for field in msgspec.structs.fields(kind):
         kinds = [_bare(one) for one in _parts(field.type)]
-        items = [get_args(one) for one in kinds if get_origin(one) in (list, tuple)]
+        items = [get_args(one) for one in kinds if get_origin(one) in (list, tuple, Sequence)]
         held = [_bare(part) for one in items if one for part in _parts(_bare(one[0]))]
         texts = str not in kinds and any(one is str or get_origin(one) is Literal for one in held)
         inner = next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)

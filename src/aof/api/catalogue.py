@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 import msgspec
 from msgspec.structs import FieldInfo
 
+from aof.api.signatures import operations_of
 from aof.documents import charter_operations, conflict_operations, mail_operations, worklog_operations
 from aof.errors import InvalidInput
 from aof.handoffs import audit_operations, shared_work
@@ -19,10 +20,12 @@ from aof.handoffs import operations as handoffs_operations
 from aof.jobs import operations as jobs_operations
 from aof.kernel.declarations import SCOPES, Effect, Operation, Params, Scope, Tier
 from aof.maintenance import operations as maintenance_operations
+from aof.messages import service as messages_service
 from aof.org import operations as org_operations
 from aof.queries import operations as queries_operations
 from aof.runs import operations as runs_operations
-from aof.supervision import operations as supervision_operations
+from aof.scheduler import tick
+from aof.supervision import inbox, views
 from aof.tasks import operations as tasks_operations
 from aof.workflows import operations as workflows_operations
 
@@ -41,13 +44,21 @@ __all__ = [
     "tiers_of",
 ]
 
+MODULES: Final = (  # whose functions are operations
+    inbox, views, org_operations, messages_service, handoffs_operations, audit_operations, shared_work, mail_operations,
+    charter_operations, conflict_operations, workflows_operations, worklog_operations, jobs_operations, tick,
+    maintenance_operations,
+)  # fmt: skip
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *tasks_operations.TASK_ROWS, *runs_operations.QUESTION_ROWS, *runs_operations.REVIEW_ROWS,
-    *tasks_operations.CONTROL_ROWS, *tasks_operations.BULK_ROWS, *supervision_operations.INBOX_ROWS,
-    *queries_operations.QUERY_ROWS, *queries_operations.HISTORY_ROWS, *supervision_operations.VIEW_ROWS,
-    *org_operations.ROWS, *handoffs_operations.ROWS, *audit_operations.ROWS, *shared_work.ROWS, *mail_operations.ROWS,
-    *charter_operations.ROWS, *conflict_operations.ROWS, *workflows_operations.ROWS, *worklog_operations.ROWS,
-    *jobs_operations.ROWS, *maintenance_operations.ROWS, *tasks_operations.INTERCHANGE_ROWS,
+    *tasks_operations.CONTROL_ROWS, *tasks_operations.BULK_ROWS, *operations_of(inbox),
+    *queries_operations.QUERY_ROWS, *queries_operations.HISTORY_ROWS, *operations_of(views),
+    *operations_of(org_operations), *operations_of(messages_service), *operations_of(handoffs_operations),
+    *operations_of(audit_operations), *operations_of(shared_work), *operations_of(mail_operations),
+    *operations_of(charter_operations), *operations_of(conflict_operations), *operations_of(workflows_operations),
+    *operations_of(worklog_operations), *operations_of(jobs_operations), *operations_of(tick),
+    *operations_of(maintenance_operations),
+    *tasks_operations.INTERCHANGE_ROWS,
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

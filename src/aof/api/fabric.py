@@ -10,30 +10,19 @@ from functools import cached_property
 from types import TracebackType
 
 from aof.api.facade import Facade
-from aof.documents import charter_operations, conflict_operations, mail_operations, worklog_operations
-from aof.handoffs import audit_operations, shared_work
-from aof.handoffs import operations as handoffs_operations
 from aof.interchange import service as interchange_service
-from aof.jobs import operations as jobs_operations
-from aof.kernel import dispatcher, identity
-from aof.kernel.context import Environment, Principal, checks_arguments
-from aof.maintenance import operations as maintenance_operations
-from aof.messages import service as messages_service
-from aof.org import operations as org_operations
+from aof.kernel.arguments import checks_arguments
+from aof.kernel.context import CallContext, Environment, Principal
 from aof.portable import operations as portable_operations
 from aof.queries import ready_queue
 from aof.queries import service as queries_service
 from aof.runs import claimed_run
 from aof.runs import operations as runs_operations
 from aof.runs import service as runs_service
-from aof.scheduler import tick
-from aof.supervision import inbox as supervision_inbox
-from aof.supervision import views as supervision_views
 
 # merged
 from aof.tasks import changes as tasks_changes
 from aof.tasks import service as tasks_service
-from aof.workflows import operations as workflows_operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,26 +34,12 @@ if TYPE_CHECKING:
     from aof.store.port import Clock, Store
 
 
-class Services:
-    """One service per subject, over one environment and for one principal."""
-
-    def __init__(self, environment: Environment, principal: Principal) -> None:
-        self.environment = environment
-        self.principal = principal
+class Services(CallContext):
+    """What operations are called with, and the services of those that are not functions yet."""
 
     def expecting(self, rev: int | None) -> Services:
         """The same services for a caller that changes a task only if that still has this revision."""
         return self if rev is None else Services(self.environment, self.principal.but(expect_rev=rev))
-
-    @cached_property
-    def authentication(self) -> identity.Authentication:
-        """Who the caller is, and for whom it may speak."""
-        return identity.Authentication(self.environment, self.principal)
-
-    @cached_property
-    def dispatcher(self) -> dispatcher.Dispatcher:
-        """The way of every command."""
-        return dispatcher.Dispatcher(self.environment, self.principal, self.authentication)
 
     @cached_property
     def queries(self) -> queries_service.QueryService:
@@ -102,109 +77,14 @@ class Services:
         return runs_operations.QuestionService(self.environment, self.dispatcher)
 
     @cached_property
-    def org(self) -> org_operations.OrgService:
-        """The org chart."""
-        return org_operations.OrgService(self.environment, self.queries)
-
-    @cached_property
-    def workflows(self) -> workflows_operations.WorkflowService:
-        """Workflows."""
-        return workflows_operations.WorkflowService(self.environment, self.principal, self.dispatcher)
-
-    @cached_property
-    def messages(self) -> messages_service.MessageService:
-        """Protocol messages and sessions."""
-        return messages_service.MessageService(self.environment, self.principal, self.authentication, self.dispatcher)
-
-    @cached_property
-    def handoffs(self) -> handoffs_operations.HandoffService:
-        """Handoffs."""
-        return handoffs_operations.HandoffService(self.environment, self.dispatcher)
-
-    @cached_property
-    def audit(self) -> audit_operations.AuditService:
-        """The audit records of handoffs."""
-        return audit_operations.AuditService(self.environment)
-
-    @cached_property
-    def shared_work(self) -> shared_work.SharedWorkService:
-        """What the agents of a workflow share."""
-        return shared_work.SharedWorkService(self.environment, self.dispatcher)
-
-    @cached_property
-    def charter(self) -> charter_operations.CharterService:
-        """The session charter."""
-        return charter_operations.CharterService(self.environment, self.dispatcher)
-
-    @cached_property
-    def conflicts(self) -> conflict_operations.ConflictService:
-        """Proposals and disagreements."""
-        return conflict_operations.ConflictService(self.environment, self.dispatcher)
-
-    @cached_property
-    def mail(self) -> mail_operations.MailService:
-        """Mail between agents."""
-        return mail_operations.MailService(self.environment, self.principal, self.dispatcher)
-
-    @cached_property
-    def worklog(self) -> worklog_operations.WorklogService:
-        """The team's WORKLOG."""
-        return worklog_operations.WorklogService(self.environment, self.dispatcher)
-
-    @cached_property
-    def jobs(self) -> jobs_operations.JobService:
-        """Schedules and batches."""
-        return jobs_operations.JobService(self.environment, self.dispatcher)
-
-    @cached_property
     def interchange(self) -> interchange_service.InterchangeService:
         """Tasks from and to other tools."""
         return interchange_service.InterchangeService(self.environment, self.dispatcher)
 
     @cached_property
-    def scheduler(self) -> tick.SchedulerService:
-        """One tick, and recovery."""
-        return tick.SchedulerService(self.environment, self.dispatcher)
-
-    @cached_property
-    def inbox(self) -> supervision_inbox.InboxService:
-        """What needs a person."""
-        return supervision_inbox.InboxService(self.environment)
-
-    @cached_property
-    def caller(self) -> supervision_views.CallerService:
-        """Who calls."""
-        return supervision_views.CallerService(self.environment, self.principal, self.authentication)
-
-    @cached_property
-    def crew(self) -> supervision_inbox.CrewService:
-        """Who is at work."""
-        return supervision_inbox.CrewService(self.environment)
-
-    @cached_property
-    def moves(self) -> supervision_views.MoveService:
-        """What may be done with a task now."""
-        return supervision_views.MoveService(self.environment, self.dispatcher)
-
-    @cached_property
-    def chronicle(self) -> supervision_views.ChronicleService:
-        """Work over time."""
-        return supervision_views.ChronicleService(self.environment)
-
-    @cached_property
-    def neighbourhood(self) -> supervision_views.NeighbourhoodService:
-        """The tasks around one."""
-        return supervision_views.NeighbourhoodService(self.environment)
-
-    @cached_property
     def portable(self) -> portable_operations.PortableService:
         """The shapes of the agent task contract."""
         return self.environment.portable
-
-    @cached_property
-    def maintenance(self) -> maintenance_operations.MaintenanceService:
-        """Sync and doctor."""
-        return maintenance_operations.MaintenanceService(self.environment, self.authentication)
 
 
 @checks_arguments("fabric")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final, TypedDict, Unpack
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from aof.documents import charter_rules, hand_edits, markdown, reading
 from aof.documents.charter import (
@@ -34,9 +33,10 @@ from aof.documents.charter_rules import (
 )
 from aof.documents.charter_text import items, parse_charter, seconds, sections
 from aof.errors import Call, InvalidInput, NoCharter
-from aof.kernel.declarations import Cli, Extra, Family, Operation, Params, Spelling, one_of, param
+from aof.kernel.declarations import Extra, Family, Spelling, one_of, param
 from aof.kernel.findings import DocumentFinding
 from aof.kernel.model import iso
+from aof.kernel.operation import operation
 from aof.kernel.results import Result
 from aof.store.lists import Query
 from aof.store.port import Scope
@@ -44,8 +44,7 @@ from aof.workflows.model import leases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.kernel.context import Environment
-    from aof.kernel.dispatcher import Dispatcher
+    from aof.kernel.context import CallContext, Environment
     from aof.kernel.model import Event
 
 
@@ -243,130 +242,181 @@ class CharterShown(Result, frozen=True, kw_only=True):
     unsigned: tuple[str, ...]
 
 
-class CharterService:
-    """Creates, amends, signs, shows and checks the charter."""
-
-    def __init__(self, environment: Environment, dispatcher: Dispatcher) -> None:
-        self._environment = environment
-        self._dispatcher = dispatcher
-
-    def charter_init(
-        self,
-        *,
-        session_id: str | None = None,
-        project: str | None = None,
-        milestone: str | None = None,
-        risk_tier: str | None = None,
-        participants: Sequence[str] = (),
-        lanes: Sequence[str] = (),
-        contract: str | None = None,
-        contract_owner: str | None = None,
-        contract_tests: str | None = None,
-        contract_status: str | None = None,
-        decision_mode: str | None = None,
-        objection_window: str | None = None,
-        cross_review_mode: str | None = None,
-        merge_policy: str | None = None,
-        test_policy: str | None = None,
-        auto: Sequence[str] | None = None,
-        delayed: Sequence[str] | None = None,
-        delay_time: str | None = None,
-        approval: Sequence[str] | None = None,
-        rebuttal_cycles: int | None = None,
-        tie_break: str | None = None,
-        acceptance: Sequence[str] = (),
-        agent: str | None = None,
-        actor: str | None = None,
-    ) -> CharterShown:
-        """Create the charter of a session; only a maintainer may, and once."""
-        given = _given(locals())
-        caller = agent or actor or self._dispatcher.actor
-        maintainers = self._environment.policy.maintainers
-        maintainer = caller if not maintainers or caller in maintainers else maintainers[0]
-        today = iso(self._environment.clock.now())[:10]
-        charter = new_charter(given, maintainer=maintainer, project=self._environment.policy.project, today=today)
-        self._dispatcher.dispatch(CreateCharter(actor=actor or self._dispatcher.actor, agent=agent, charter=charter))
-        return self.charter_show()
-
-    def charter_amend(
-        self,
-        *,
-        reason: str,
-        session_id: str | None = None,
-        project: str | None = None,
-        milestone: str | None = None,
-        risk_tier: str | None = None,
-        participants: Sequence[str] = (),
-        leave: Sequence[str] = (),
-        lanes: Sequence[str] = (),
-        close_lanes: Sequence[str] = (),
-        contract: str | None = None,
-        contract_owner: str | None = None,
-        contract_tests: str | None = None,
-        contract_status: str | None = None,
-        decision_mode: str | None = None,
-        objection_window: str | None = None,
-        cross_review_mode: str | None = None,
-        merge_policy: str | None = None,
-        test_policy: str | None = None,
-        auto: Sequence[str] | None = None,
-        delayed: Sequence[str] | None = None,
-        delay_time: str | None = None,
-        approval: Sequence[str] | None = None,
-        rebuttal_cycles: int | None = None,
-        tie_break: str | None = None,
-        acceptance: Sequence[str] = (),
-        done: Sequence[int] = (),
-        undone: Sequence[int] = (),
-        agent: str | None = None,
-        actor: str | None = None,
-    ) -> CharterShown:
-        """Change the charter, by decision of a maintainer; the decision stands in the WORKLOG."""
-        given = _given(locals())
-        changes = changes_of(given, self._charter())
-        self._dispatcher.dispatch(
-            AmendCharter(actor=actor or self._dispatcher.actor, agent=agent, changes=changes, reason=reason)
-        )
-        return self.charter_show()
-
-    def charter_sign(
-        self,
-        *,
-        agent: str | None = None,
-        status: str = "Accepted",
-        notes: str = "",
-        actor: str | None = None,
-    ) -> CharterShown:
-        """Sign the handshake: the agent has read the charter and takes its role and lane."""
-        status = spelled(status, charter_rules.HANDSHAKE_STATUSES)
-        signed = SignCharter(actor=actor or self._dispatcher.actor, agent=agent, status=status, notes=notes)
-        self._dispatcher.dispatch(signed)
-        return self.charter_show()
-
-    def charter_show(self) -> CharterShown:
-        """The charter as it stands."""
-        charter = self._charter()
-        parts = {name: getattr(charter, name) for name in charter.__struct_fields__}
-        return CharterShown(path=PATH, unsigned=charter.unsigned, **parts)
-
-    def charter_check(self, *, agent: str | None = None, changed: Sequence[str] = ()) -> CharterChecked:
-        """What is wrong with the charter, and which locks and changed files lie outside of their owner's lane."""
-        return examined(self._environment, self._text(), agent=agent, changed=tuple(changed))
-
-    def _charter(self) -> charter_rules.Charter:
-        text = self._text()
-        if not text.strip():
-            raise NoCharter("there is no session charter", "let a maintainer create one", Call("charter_init", {}))
-        return parse_charter(text)
-
-    def _text(self) -> str:
-        return reading.texts(self._environment, NAME, PATH)[PATH]
+_CHARTER = Family(
+    verb="charter",
+    help="create, amend, sign, show or check the session charter",
+    example="aof charter init --participant ada:Developer:api --lane 'api:ada:src/api/**'",
+    section="team",
+    order=40,
+)
 
 
-def _given(values: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that the caller gave."""
-    left_out = ("self", "agent", "actor", "reason")
-    given = {name: value for name, value in values.items() if name not in left_out and value not in (None, ())}
+class CharterFields(TypedDict, total=False):
+    """What a charter says."""
+
+    session_id: Annotated[str, param("ID of the session, unique in the project")] | None
+    project: Annotated[str, param("the project")] | None
+    milestone: Annotated[str, param("what the session works towards")] | None
+    risk_tier: Annotated[str, param("Low, Medium or High", Spelling(option="--risk"), says=one_of(RISK_TIERS))] | None
+    participants: Annotated[
+        Sequence[str],
+        param(
+            "somebody who takes part, as NAME:ROLE:LANE, with :MODEL behind it if you like; "
+            "the roles Maintainer and Observer have no lane",
+            Spelling(option="--participant", metavar="P"),
+        ),
+    ]
+    lanes: Annotated[
+        Sequence[str],
+        param("files that somebody owns, as LANE:OWNER:PATTERN,PATTERN", Spelling(option="--lane", metavar="L")),
+    ]
+    contract: Annotated[str, param("file that several lanes build against")] | None
+    contract_owner: Annotated[str, param("who owns the contract")] | None
+    contract_tests: Annotated[str, param("tests that validate the contract")] | None
+    contract_status: Annotated[str, param("Not started, Draft or Locked", says=one_of(CONTRACT_STATUSES))] | None
+    decision_mode: (
+        Annotated[str, param("consent, quorum or maintainer-adjudicated", says=one_of(DECISION_MODES))] | None
+    )
+    objection_window: Annotated[str, param("how long objections may take, such as '1 cycle'")] | None
+    cross_review_mode: (
+        Annotated[
+            str,
+            param("aspirational or mandatory", Spelling(option="--cross-review"), says=one_of(CROSS_REVIEW_MODES)),
+        ]
+        | None
+    )
+    merge_policy: Annotated[str, param("when work is merged")] | None
+    test_policy: Annotated[str, param("which tests must pass")] | None
+    auto: Annotated[Sequence[str], param("what needs nobody's approval", Spelling(metavar="T"))] | None
+    delayed: (
+        Annotated[
+            Sequence[str],
+            param(
+                "what is told and then waits: complete, or tasks by tag:X, risk:X, priority:X, agent:X or team:X",
+                Spelling(option="--delay", metavar="T"),
+            ),
+        ]
+        | None
+    )
+    delay_time: Annotated[str, param("how long that waits: 30m, 2h, 1d")] | None
+    approval: (
+        Annotated[
+            Sequence[str],
+            param(
+                "what a person has to approve: an action (complete, cancel, retry, archive), or such tasks",
+                Spelling(metavar="T"),
+            ),
+        ]
+        | None
+    )
+    rebuttal_cycles: (
+        Annotated[int, param("WORKLOG cycles that a rebuttal may take", Spelling(metavar="N"), ge=1, le=99)] | None
+    )
+    tie_break: Annotated[str, param("what breaks a tie")] | None
+    acceptance: Annotated[Sequence[str], param("acceptance criterion", Spelling(option="--accept", metavar="T"))]
+    agent: _AS | None
+
+
+@operation(effect="append", example="aof charter init", family=_CHARTER, tier="mail", acts="agent", needs="lead")
+def charter_init(context: CallContext, *, actor: str | None = None, **given: Unpack[CharterFields]) -> CharterShown:
+    """Create the charter of a session: who takes part, who owns which files, how decisions are made."""
+    agent = given.get("agent")
+    caller = agent or actor or context.actor
+    maintainers = context.environment.policy.maintainers
+    maintainer = caller if not maintainers or caller in maintainers else maintainers[0]
+    today = iso(context.environment.clock.now())[:10]
+    project = context.environment.policy.project
+    charter = new_charter(_given(given), maintainer=maintainer, project=project, today=today)
+    context.dispatch(CreateCharter(actor=actor or context.actor, agent=agent, charter=charter))
+    return charter_show(context)
+
+
+@operation(
+    effect="write",
+    example="aof charter amend --lane 'api:bob:src/api/**' --reason 'ada is away'",
+    family=_CHARTER,
+    tier="mail",
+    acts="agent",
+    needs="lead",
+)
+def charter_amend(
+    context: CallContext,
+    *,
+    reason: Annotated[str, param("why; it stands in the Decision Index", Spelling(metavar="T"))],
+    leave: Annotated[Sequence[str], param("participant who leaves", Spelling(option="--leave", metavar="A"))] = (),
+    close_lanes: Annotated[Sequence[str], param("lane that ends", Spelling(option="--close-lane", metavar="L"))] = (),
+    done: Annotated[Sequence[int], param("kickoff item that is done, by its number", Spelling(metavar="N"))] = (),
+    undone: Annotated[Sequence[int], param("kickoff item that is not done", Spelling(metavar="N"))] = (),
+    actor: str | None = None,
+    **given: Unpack[CharterFields],
+) -> CharterShown:
+    """Change the charter, by decision of a maintainer."""
+    more = {"leave": leave, "close_lanes": close_lanes, "done": done, "undone": undone}
+    changes = changes_of(_given({**given, **more}), _charter(context))
+    agent = given.get("agent")
+    context.dispatch(AmendCharter(actor=actor or context.actor, agent=agent, changes=changes, reason=reason))
+    return charter_show(context)
+
+
+@operation(effect="append", example="aof charter sign --agent ada", family=_CHARTER, tier="mail", acts="agent")
+def charter_sign(
+    context: CallContext,
+    *,
+    agent: _AS | None = None,
+    status: Annotated[
+        str, param("'Accepted' or 'Accepted with reservations'", says=one_of(HANDSHAKE_STATUSES))
+    ] = "Accepted",
+    notes: Annotated[str, param("reservations, or what the maintainer should know")] = "",
+    actor: str | None = None,
+) -> CharterShown:
+    """Sign the handshake of the charter: you have read it and take your role and lane."""
+    status = spelled(status, charter_rules.HANDSHAKE_STATUSES)
+    signed = SignCharter(actor=actor or context.actor, agent=agent, status=status, notes=notes)
+    context.dispatch(signed)
+    return charter_show(context)
+
+
+@operation(effect="read", example="aof charter show", family=_CHARTER, tier="mail")
+def charter_show(context: CallContext) -> CharterShown:
+    """The session charter as it stands."""
+    charter = _charter(context)
+    parts = {name: getattr(charter, name) for name in charter.__struct_fields__}
+    return CharterShown(path=PATH, unsigned=charter.unsigned, **parts)
+
+
+@operation(
+    effect="read",
+    example="aof charter check --agent ada --git HEAD",
+    extra=(Extra(option="--git", help="check: compare the files that git says have changed since", metavar="REV"),),
+    family=_CHARTER,
+    tier="mail",
+)
+def charter_check(
+    context: CallContext,
+    *,
+    agent: Annotated[str, param("whose changes they are")] | None = None,
+    changed: Annotated[
+        Sequence[str], param("file that has changed, relative to the project", Spelling(metavar="FILE"))
+    ] = (),
+) -> CharterChecked:
+    """What is wrong with the charter, and which locks and changed files lie outside of their owner's lane."""
+    return examined(context.environment, _text(context), agent=agent, changed=tuple(changed))
+
+
+def _charter(context: CallContext) -> charter_rules.Charter:
+    text = _text(context)
+    if not text.strip():
+        raise NoCharter("there is no session charter", "let a maintainer create one", Call("charter_init", {}))
+    return parse_charter(text)
+
+
+def _text(context: CallContext) -> str:
+    return reading.texts(context.environment, NAME, PATH)[PATH]
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What the caller gave of what a charter says."""
+    given = {name: value for name, value in values.items() if name != "agent" and value not in (None, ())}
     return given | {name: spelled(given[name], allowed) for name, allowed in _WORDS.items() if name in given}
 
 
@@ -535,200 +585,4 @@ def _gate_changes(given: dict[str, Any], gates: Sequence[charter_rules.Gate]) ->
     return found
 
 
-_CHARTER = Family(
-    verb="charter",
-    help="create, amend, sign, show or check the session charter",
-    example="aof charter init --participant ada:Developer:api --lane 'api:ada:src/api/**'",
-)
-_AS = Annotated[str, param("who acts", Spelling(note="(else the actor)"))] | UnsetType
-
-
-class CharterFields(Params, frozen=True, kw_only=True):
-    """What a charter says."""
-
-    session_id: Annotated[str, param("ID of the session, unique in the project")] | UnsetType = UNSET
-    project: Annotated[str, param("the project")] | UnsetType = UNSET
-    milestone: Annotated[str, param("what the session works towards")] | UnsetType = UNSET
-    risk_tier: (
-        Annotated[str, param("Low, Medium or High", Spelling(option="--risk"), says=one_of(RISK_TIERS))] | UnsetType
-    ) = UNSET
-    participants: (
-        Annotated[
-            list[str],
-            param(
-                "somebody who takes part, as NAME:ROLE:LANE, with :MODEL behind it if you like; "
-                "the roles Maintainer and Observer have no lane",
-                Spelling(option="--participant", metavar="P"),
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    lanes: (
-        Annotated[
-            list[str],
-            param("files that somebody owns, as LANE:OWNER:PATTERN,PATTERN", Spelling(option="--lane", metavar="L")),
-        ]
-        | UnsetType
-    ) = UNSET
-    contract: Annotated[str, param("file that several lanes build against")] | UnsetType = UNSET
-    contract_owner: Annotated[str, param("who owns the contract")] | UnsetType = UNSET
-    contract_tests: Annotated[str, param("tests that validate the contract")] | UnsetType = UNSET
-    contract_status: (
-        Annotated[str, param("Not started, Draft or Locked", says=one_of(CONTRACT_STATUSES))] | UnsetType
-    ) = UNSET
-    decision_mode: (
-        Annotated[str, param("consent, quorum or maintainer-adjudicated", says=one_of(DECISION_MODES))] | UnsetType
-    ) = UNSET
-    objection_window: Annotated[str, param("how long objections may take, such as '1 cycle'")] | UnsetType = UNSET
-    cross_review_mode: (
-        Annotated[
-            str,
-            param("aspirational or mandatory", Spelling(option="--cross-review"), says=one_of(CROSS_REVIEW_MODES)),
-        ]
-        | UnsetType
-    ) = UNSET
-    merge_policy: Annotated[str, param("when work is merged")] | UnsetType = UNSET
-    test_policy: Annotated[str, param("which tests must pass")] | UnsetType = UNSET
-    auto: Annotated[list[str], param("what needs nobody's approval", Spelling(metavar="T"))] | UnsetType = UNSET
-    delayed: (
-        Annotated[
-            list[str],
-            param(
-                "what is told and then waits: complete, or tasks by tag:X, risk:X, priority:X, agent:X or team:X",
-                Spelling(option="--delay", metavar="T"),
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    delay_time: Annotated[str, param("how long that waits: 30m, 2h, 1d")] | UnsetType = UNSET
-    approval: (
-        Annotated[
-            list[str],
-            param(
-                "what a person has to approve: an action (complete, cancel, retry, archive), or such tasks",
-                Spelling(metavar="T"),
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    rebuttal_cycles: (
-        Annotated[int, param("WORKLOG cycles that a rebuttal may take", Spelling(metavar="N"), ge=1, le=99)] | UnsetType
-    ) = UNSET
-    tie_break: Annotated[str, param("what breaks a tie")] | UnsetType = UNSET
-    acceptance: (
-        Annotated[list[str], param("acceptance criterion", Spelling(option="--accept", metavar="T"))] | UnsetType
-    ) = UNSET
-    agent: _AS = UNSET
-
-
-class CharterAmendment(CharterFields, frozen=True, kw_only=True):
-    """What changes in a charter, and why."""
-
-    reason: Annotated[str, param("why; it stands in the Decision Index", Spelling(metavar="T"))]
-    leave: (
-        Annotated[list[str], param("participant who leaves", Spelling(option="--leave", metavar="A"))] | UnsetType
-    ) = UNSET
-    close_lanes: (
-        Annotated[list[str], param("lane that ends", Spelling(option="--close-lane", metavar="L"))] | UnsetType
-    ) = UNSET
-    done: Annotated[list[int], param("kickoff item that is done, by its number", Spelling(metavar="N"))] | UnsetType = (
-        UNSET
-    )
-    undone: Annotated[list[int], param("kickoff item that is not done", Spelling(metavar="N"))] | UnsetType = UNSET
-
-
-class Handshake(Params, frozen=True, kw_only=True):
-    """Who signs, and with which reservations."""
-
-    agent: _AS = UNSET
-    status: (
-        Annotated[str, param("'Accepted' or 'Accepted with reservations'", says=one_of(HANDSHAKE_STATUSES))] | UnsetType
-    ) = UNSET
-    notes: Annotated[str, param("reservations, or what the maintainer should know")] | UnsetType = UNSET
-
-
-class CharterCheck(Params, frozen=True, kw_only=True):
-    """Which changed files to compare with the lanes, and whose they are."""
-
-    agent: Annotated[str, param("whose changes they are")] | UnsetType = UNSET
-    changed: (
-        Annotated[list[str], param("file that has changed, relative to the project", Spelling(metavar="FILE"))]
-        | UnsetType
-    ) = UNSET
-
-
-ROWS: tuple[Operation, ...] = (
-    Operation(
-        name="charter_init",
-        parameters=CharterFields,
-        result=CharterShown,
-        help="Create the charter of a session: who takes part, who owns which files, how decisions are made.",
-        effect="append",
-        tool="aof_charter_init",
-        verb="charter init",
-        cli=Cli(section="team", order=40, example="aof charter init", family=_CHARTER),
-        tier="mail",
-        acts="agent",
-        needs="lead",
-    ),
-    Operation(
-        name="charter_amend",
-        parameters=CharterAmendment,
-        result=CharterShown,
-        help="Change the charter, by decision of a maintainer.",
-        effect="write",
-        tool="aof_charter_amend",
-        verb="charter amend",
-        cli=Cli(
-            section="team",
-            order=40,
-            example="aof charter amend --lane 'api:bob:src/api/**' --reason 'ada is away'",
-            family=_CHARTER,
-        ),
-        tier="mail",
-        acts="agent",
-        needs="lead",
-    ),
-    Operation(
-        name="charter_sign",
-        parameters=Handshake,
-        result=CharterShown,
-        help="Sign the handshake of the charter: you have read it and take your role and lane.",
-        effect="append",
-        tool="aof_charter_sign",
-        verb="charter sign",
-        cli=Cli(section="team", order=40, example="aof charter sign --agent ada", family=_CHARTER),
-        tier="mail",
-        acts="agent",
-    ),
-    Operation(
-        name="charter_show",
-        parameters=Params,
-        result=CharterShown,
-        help="The session charter as it stands.",
-        effect="read",
-        tool="aof_charter_show",
-        verb="charter show",
-        cli=Cli(section="team", order=40, example="aof charter show", family=_CHARTER),
-        tier="mail",
-    ),
-    Operation(
-        name="charter_check",
-        parameters=CharterCheck,
-        result=CharterChecked,
-        help="What is wrong with the charter, and which locks and changed files lie outside of their owner's lane.",
-        effect="read",
-        tool="aof_charter_check",
-        verb="charter check",
-        cli=Cli(
-            section="team",
-            order=40,
-            example="aof charter check --agent ada --git HEAD",
-            extra=(
-                Extra(option="--git", help="check: compare the files that git says have changed since", metavar="REV"),
-            ),
-            family=_CHARTER,
-        ),
-        tier="mail",
-    ),
-)
+_AS = Annotated[str, param("who acts", Spelling(note="(else the actor)"))]

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from aof.documents import conflicts, reading, worklog_rules
 from aof.documents.conflicts import ConflictReview, Dispute, Proposal, Standing, standing
@@ -14,13 +13,13 @@ from aof.documents.mail_rules import TURN_BEGAN, TURN_ENDED
 from aof.documents.worklog import ENTRY, EntryEnvelope, envelopes
 from aof.documents.worklog_text import ARCHIVE, NAME, PATH, Entry, parse_entry, parse_worklog
 from aof.errors import Call, ConflictNotFound
-from aof.kernel.declarations import Cli, Family, Operation, Params, Spelling, param
+from aof.kernel.declarations import Family, Spelling, param
+from aof.kernel.operation import operation
 from aof.kernel.results import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.kernel.context import Environment
-    from aof.kernel.dispatcher import Dispatcher
+    from aof.kernel.context import CallContext, Environment
 
 
 class Conflicts(Result, frozen=True, kw_only=True):
@@ -51,98 +50,128 @@ class Posted(Result, frozen=True, kw_only=True):
     links: list[str]
 
 
-class ConflictService:
-    """Shows where conflicts stand, and settles them."""
+_CONFLICT = Family(
+    verb="conflict",
+    help="see open proposals and disagreements, and settle them",
+    default="list",
+    example="aof conflict settle WL-0123456789abcdef 'use JSON Lines' --agent ada",
+    section="team",
+    order=50,
+)
+_Id = Annotated[
+    str, param("proposal (PROP-001), counter-recommendation or escalation (WL-…)", Spelling(place="CONFLICT"))
+]
 
-    def __init__(self, environment: Environment, dispatcher: Dispatcher) -> None:
-        self._environment = environment
-        self._dispatcher = dispatcher
 
-    def conflict_list(self, *, settled: bool = False) -> Conflicts:
-        """Open proposals and disagreements, and what waits for the maintainer; `settled` shows those that are over."""
-        known = self._standing()
-        over = ("decided", "accepted", "rejected", "superseded")
-        return Conflicts(
-            proposals=tuple(one for one in known.proposals if settled or one.state not in over),
-            disputes=tuple(one for one in known.disputes if settled or one.is_open),
-            reviews=known.reviews,
+@operation(effect="read", example="aof conflict", family=_CONFLICT, tier="mail")
+def conflict_list(
+    context: CallContext, *, settled: Annotated[bool, param("also those that are settled")] = False
+) -> Conflicts:
+    """Open proposals and disagreements, and what waits for the maintainer."""
+    known = _standing(context)
+    over = ("decided", "accepted", "rejected", "superseded")
+    return Conflicts(
+        proposals=tuple(one for one in known.proposals if settled or one.state not in over),
+        disputes=tuple(one for one in known.disputes if settled or one.is_open),
+        reviews=known.reviews,
+    )
+
+
+@operation(effect="read", example="aof conflict show PROP-001", family=_CONFLICT, tier="mail")
+def conflict_show(context: CallContext, conflict_id: _Id) -> ConflictShown:
+    """A proposal or a disagreement with everything that belongs to it."""
+    known = _standing(context)
+    dispute = known.dispute(conflict_id)
+    every: list[Proposal | Dispute | ConflictReview] = [*known.proposals, *known.reviews]
+    found = dispute or next((one for one in every if one.id == conflict_id), None)
+    if found is None:
+        raise ConflictNotFound(
+            f"no proposal, disagreement or escalation is called {conflict_id[:80]!r}",
+            "see what is open",
+            Call("conflict_list", {}),
         )
+    kind = type(found).__name__.lower()
+    state = found.state if isinstance(found, Proposal) else _state(found)
+    names = {found.id, *_own(found)}
+    mine = [one for one in envelopes(_entries(context)) if one.event_id in names or names & {*one.links}]
+    return ConflictShown(
+        conflict_id=found.id,
+        kind=kind,
+        state=state,
+        standing=msgspec.to_builtins(found),
+        entries=[msgspec.to_builtins(one) for one in mine],
+    )
 
-    def conflict_show(self, conflict_id: str) -> ConflictShown:
-        """One of them, with every version and every entry that belongs to it."""
-        known = self._standing()
-        dispute = known.dispute(conflict_id)
-        every: list[Proposal | Dispute | ConflictReview] = [*known.proposals, *known.reviews]
-        found = dispute or next((one for one in every if one.id == conflict_id), None)
-        if found is None:
-            raise ConflictNotFound(
-                f"no proposal, disagreement or escalation is called {conflict_id[:80]!r}",
-                "see what is open",
-                Call("conflict_list", {}),
-            )
-        kind = type(found).__name__.lower()
-        state = found.state if isinstance(found, Proposal) else _state(found)
-        names = {found.id, *_own(found)}
-        mine = [one for one in envelopes(self._entries()) if one.event_id in names or names & {*one.links}]
-        return ConflictShown(
-            conflict_id=found.id,
-            kind=kind,
-            state=state,
-            standing=msgspec.to_builtins(found),
-            entries=[msgspec.to_builtins(one) for one in mine],
-        )
 
-    def conflict_settle(
-        self,
-        conflict_id: str,
-        text: str,
-        *,
-        agent: str | None = None,
-        reasons: Sequence[str] = (),
-        actor: str | None = None,
-    ) -> Posted:
-        """Record what was agreed or decided, as a decision that links back; what was posted stays as it is."""
-        known = self._standing()
-        links = _back(known, conflict_id)
-        said = worklog_rules.Wording(subject=text, reasons=tuple(reasons), links=links)
-        given = {"kind": "decision.recorded", "said": said, "conflict": conflict_id, "agent": agent, "actor": actor}
-        return self._posted(conflicts.SettleConflict, given)
+@operation(
+    effect="append", example="aof conflict settle PROP-001 'we do it'", family=_CONFLICT, tier="mail", acts="agent"
+)
+def conflict_settle(
+    context: CallContext,
+    conflict_id: _Id,
+    text: Annotated[
+        str, param("what was agreed, decided or is done meanwhile", Spelling(place="TEXT", also=("--text",)))
+    ],
+    *,
+    agent: _Agent | None = None,
+    reasons: _Reasons = (),
+    actor: str | None = None,
+) -> Posted:
+    """Record what was agreed or decided, as a decision that links back."""
+    known = _standing(context)
+    links = _back(known, conflict_id)
+    said = worklog_rules.Wording(subject=text, reasons=tuple(reasons), links=links)
+    given = {"kind": "decision.recorded", "said": said, "conflict": conflict_id, "agent": agent, "actor": actor}
+    return _posted(context, conflicts.SettleConflict, given)
 
-    def conflict_default(
-        self,
-        conflict_id: str,
-        text: str,
-        *,
-        agent: str | None = None,
-        reasons: Sequence[str] = (),
-        actor: str | None = None,
-    ) -> Posted:
-        """Go on with the lower-risk way for the time being; it waits for the maintainer's decision."""
-        said = worklog_rules.Wording(
-            subject=f"Lower-risk default: {text}", decides="Maintainer", reasons=tuple(reasons), links=(conflict_id,)
-        )
-        given = {"kind": "escalation.requested", "said": said, "conflict": conflict_id, "agent": agent, "actor": actor}
-        return self._posted(conflicts.Default, given)
 
-    def _posted(self, kind: type[conflicts.Follow], given: dict[str, Any]) -> Posted:
-        done = self._dispatcher.dispatch(self._dispatcher.command(kind, given))
-        event = done.events[-1]
-        entry = parse_entry(event.payload["text"], event.timestamp[:10])
-        (one,) = envelopes([entry])
-        return Posted(
-            event_id=one.event_id,
-            event_type=event.payload["type"],
-            actor=one.actor,
-            subject=one.subject,
-            links=one.links,
-        )
+@operation(
+    effect="append",
+    example="aof conflict default WL-0123456789abcdef 'keep the old format'",
+    family=_CONFLICT,
+    tier="mail",
+    acts="agent",
+)
+def conflict_default(
+    context: CallContext,
+    conflict_id: _Id,
+    text: Annotated[
+        str, param("what was agreed, decided or is done meanwhile", Spelling(place="TEXT", also=("--text",)))
+    ],
+    *,
+    agent: _Agent | None = None,
+    reasons: _Reasons = (),
+    actor: str | None = None,
+) -> Posted:
+    """Go on with the lower-risk way for the time being; it waits for the maintainer's decision."""
+    said = worklog_rules.Wording(
+        subject=f"Lower-risk default: {text}", decides="Maintainer", reasons=tuple(reasons), links=(conflict_id,)
+    )
+    given = {"kind": "escalation.requested", "said": said, "conflict": conflict_id, "agent": agent, "actor": actor}
+    return _posted(context, conflicts.Default, given)
 
-    def _entries(self) -> list[Entry]:
-        found = reading.texts(self._environment, NAME, PATH, ARCHIVE)
-        return [*parse_worklog(found[ARCHIVE]).entries, *parse_worklog(found[PATH]).entries]
 
-    def _standing(self) -> Standing:
-        return standing(self._entries(), self._environment.clock.now())
+def _posted(context: CallContext, kind: type[conflicts.Follow], given: dict[str, Any]) -> Posted:
+    done = context.dispatch(context.dispatcher.command(kind, given))
+    event = done.events[-1]
+    entry = parse_entry(event.payload["text"], event.timestamp[:10])
+    (one,) = envelopes([entry])
+    return Posted(
+        event_id=one.event_id,
+        event_type=event.payload["type"],
+        actor=one.actor,
+        subject=one.subject,
+        links=one.links,
+    )
+
+
+def _entries(context: CallContext) -> list[Entry]:
+    found = reading.texts(context.environment, NAME, PATH, ARCHIVE)
+    return [*parse_worklog(found[ARCHIVE]).entries, *parse_worklog(found[PATH]).entries]
+
+
+def _standing(context: CallContext) -> Standing:
+    return standing(_entries(context), context.environment.clock.now())
 
 
 def _own(found: Proposal | Dispute | ConflictReview) -> tuple[str, ...]:
@@ -216,91 +245,5 @@ def _after(environment: Environment, agent: str, *, in_turn: bool) -> Callable[[
     return unseen
 
 
-_CONFLICT = Family(
-    verb="conflict",
-    help="see open proposals and disagreements, and settle them",
-    default="list",
-    example="aof conflict settle WL-0123456789abcdef 'use JSON Lines' --agent ada",
-)
-_Id = Annotated[
-    str, param("proposal (PROP-001), counter-recommendation or escalation (WL-…)", Spelling(place="CONFLICT"))
-]
-_Agent = Annotated[str, param("agent that says it; else the caller", Spelling(metavar="A"))] | UnsetType
-_Reasons = Annotated[list[str], param("a reason", Spelling(option="--reason", metavar="T"))] | UnsetType
-
-
-class ConflictFilter(Params, frozen=True, kw_only=True):
-    """Which of them."""
-
-    settled: Annotated[bool, param("also those that are settled")] | UnsetType = UNSET
-
-
-class OneConflict(Params, frozen=True, kw_only=True):
-    """Which one."""
-
-    conflict_id: _Id
-
-
-class ConflictOutcome(OneConflict, frozen=True, kw_only=True):
-    """What becomes of it."""
-
-    text: Annotated[
-        str, param("what was agreed, decided or is done meanwhile", Spelling(place="TEXT", also=("--text",)))
-    ]
-    agent: _Agent = UNSET
-    reasons: _Reasons = UNSET
-
-
-ROWS: tuple[Operation, ...] = (
-    Operation(
-        name="conflict_list",
-        parameters=ConflictFilter,
-        result=Conflicts,
-        help="Open proposals and disagreements, and what waits for the maintainer.",
-        effect="read",
-        tool="aof_conflict_list",
-        verb="conflict list",
-        cli=Cli(section="team", order=50, example="aof conflict", family=_CONFLICT),
-        tier="mail",
-    ),
-    Operation(
-        name="conflict_show",
-        parameters=OneConflict,
-        result=ConflictShown,
-        help="A proposal or a disagreement with everything that belongs to it.",
-        effect="read",
-        tool="aof_conflict_show",
-        verb="conflict show",
-        cli=Cli(section="team", order=50, example="aof conflict show PROP-001", family=_CONFLICT),
-        tier="mail",
-    ),
-    Operation(
-        name="conflict_settle",
-        parameters=ConflictOutcome,
-        result=Posted,
-        help="Record what was agreed or decided, as a decision that links back.",
-        effect="append",
-        tool="aof_conflict_settle",
-        verb="conflict settle",
-        cli=Cli(section="team", order=50, example="aof conflict settle PROP-001 'we do it'", family=_CONFLICT),
-        tier="mail",
-        acts="agent",
-    ),
-    Operation(
-        name="conflict_default",
-        parameters=ConflictOutcome,
-        result=Posted,
-        help="Go on with the lower-risk way for the time being; it waits for the maintainer's decision.",
-        effect="append",
-        tool="aof_conflict_default",
-        verb="conflict default",
-        cli=Cli(
-            section="team",
-            order=50,
-            example="aof conflict default WL-0123456789abcdef 'keep the old format'",
-            family=_CONFLICT,
-        ),
-        tier="mail",
-        acts="agent",
-    ),
-)
+_Agent = Annotated[str, param("agent that says it; else the caller", Spelling(metavar="A"))]
+_Reasons = Annotated[Sequence[str], param("a reason", Spelling(option="--reason", metavar="T"))]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, UnsetType
-
 from aof.documents import (
     conflict_operations,
     conflicts,
@@ -39,16 +37,16 @@ from aof.documents.worklog_text import (
 from aof.errors import AofError
 from aof.kernel import limits as kernel_limits
 from aof.kernel import unit_of_work
-from aof.kernel.declarations import Cli, Family, Operation, Params, Spelling, one_of, param
+from aof.kernel.declarations import Family, Spelling, one_of, param
 from aof.kernel.findings import Finding
 from aof.kernel.model import OURSELVES, iso, millis
+from aof.kernel.operation import method, operation
 from aof.kernel.results import Result
 from aof.store.port import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.kernel.context import Environment
-    from aof.kernel.dispatcher import Dispatcher
+    from aof.kernel.context import CallContext, Environment
     from aof.kernel.model import Draft, Event
 
 
@@ -85,203 +83,263 @@ class Compacted(Result, frozen=True, kw_only=True):
     lines: int
 
 
-class WorklogService:
-    """Posts entries, changes pinned lines, shows, checks and compacts."""
+_WORKLOG = Family(
+    verb="worklog",
+    help="read and write the team's WORKLOG, check or compact it",
+    place="what you work on, what was decided, or a file to check",
+    example='aof worklog now --agent swe-backend "the parser"',
+    section="team",
+    order=50,
+)
+Speaker = Annotated[str, param("agent that says it; else the caller", Spelling(metavar="A"))]
+Task = Annotated[str, param("task that it is about", Spelling(metavar="ID"))]
+Body = Annotated[str, param("more about it", Spelling(stdin=True, metavar="T"))]
+Reasons = Annotated[Sequence[str], param("a reason", Spelling(option="--reason", metavar="T"))]
+Links = Annotated[
+    Sequence[str], param("entry, task, message, proposal or file that it refers to", Spelling(option="--link"))
+]
+Level = Annotated[
+    int, param("level of the escalation ladder; 4 is the maintainer's", Spelling(metavar="N"), ge=1, le=4)
+]
+_TEXT = Spelling(place="TEXT", target="text", also=("--text",))
 
-    def __init__(self, environment: Environment, dispatcher: Dispatcher) -> None:
-        self._environment = environment
-        self._dispatcher = dispatcher
 
-    def worklog_add(
-        self,
-        type: str,  # noqa: A002 - what it is called on every surface
-        *,
-        agent: str | None = None,
-        subject: str = "",
-        body: str = "",
-        task: str | None = None,
-        status: str | None = None,
-        changed: Sequence[str] | None = None,
-        tests: Sequence[str] | None = None,
-        risks: Sequence[str] | None = None,
-        blocking: Sequence[str] | None = None,
-        next_owner: str | None = None,
-        next: str = "",  # noqa: A002 - as above
-        result: str = "",
-        quick: bool = False,
-        other: str | None = None,
-        recommended: str = "",
-        counter: str = "",
-        reasons: Sequence[str] = (),
-        compromise: str = "",
-        agreed: str = "",
-        proposal_id: str | None = None,
-        scope: str = "",
-        proposal: str = "",
-        rollback: str = "",
-        deadline: str = "",
-        proposal_status: str = "open",
-        decides: str | None = None,
-        links: Sequence[str] = (),
-        level: int | None = None,
-        actor: str | None = None,
-    ) -> EntryEnvelope:
-        """Post an entry; which of the parameters it needs depends on its type."""
-        kinds = EventType.__args__  # type: ignore[attr-defined]
-        if problem := kernel_limits.choice("type", type, kinds):
-            raise problem
-        full = self._environment.lookup.resolve(task) if task else None
-        said = worklog_rules.Wording(
-            subject=subject,
-            body=body,
-            task=full,
-            status=status,
-            changed=_listed(changed),
-            tests=_listed(tests),
-            risks=_listed(risks),
-            blocking=_listed(blocking),
-            next_owner=next_owner,
-            next=next,
-            result=result,
-            quick=quick,
-            other=other,
-            recommended=recommended,
-            counter=counter,
-            reasons=tuple(reasons),
-            compromise=compromise,
-            agreed=agreed,
-            proposal_id=proposal_id,
-            scope=scope,
-            proposal=proposal,
-            rollback=rollback,
-            deadline=deadline,
-            proposal_status=proposal_status,
-            decides=decides,
-            links=tuple(links),
+@operation(
+    effect="write", example='aof worklog now --agent ada "the parser"', family=_WORKLOG, tier="mail", acts="agent"
+)
+def worklog_now(
+    context: CallContext,
+    text: Annotated[str, param("what you work on now", _TEXT)],
+    *,
+    agent: Speaker | None = None,
+    line: Annotated[
+        Literal["now", "focus", "checkpoint"], param("pinned line; the last two are the maintainer's")
+    ] = "now",
+    actor: str | None = None,
+) -> Pinned:
+    """Say what an agent works on now: its pinned line in the WORKLOG."""
+    given = {"text": text, "line": line, "agent": agent, "actor": actor}
+    done = context.dispatch(context.dispatcher.command(worklog_rules.SetStatus, given))
+    payload = done.events[-1].payload
+    return Pinned(key=payload["key"], text=payload["text"])
+
+
+@operation(
+    effect="append",
+    example='aof worklog add --type handoff.posted --quick --subject "parser ready" --next-owner bob',
+    family=_WORKLOG,
+    tier="mail",
+    acts="agent",
+)
+def worklog_add(
+    context: CallContext,
+    type: Annotated[EventType, param("type of the entry", Spelling(metavar="T"))],  # noqa: A002 - the word of the entry
+    *,
+    agent: Speaker | None = None,
+    subject: Annotated[str, param("title of the entry", Spelling(metavar="S"))] = "",
+    body: Body = "",
+    task: Task | None = None,
+    status: Annotated[
+        str,
+        param("of a handoff: In progress, Ready for review, Ready for merge or Complete", says=one_of(STATUSES)),
+    ]
+    | None = None,
+    changed: Annotated[Sequence[str], param("changed file, or none", Spelling(option="--changed", metavar="F"))]
+    | None = None,
+    tests: Annotated[Sequence[str], param("tests that ran with their result, or none", Spelling(option="--test"))]
+    | None = None,
+    risks: Annotated[Sequence[str], param("risk or assumption, or none", Spelling(option="--risk"))] | None = None,
+    blocking: Annotated[Sequence[str], param("what is in the way, or none", Spelling(option="--blocking"))]
+    | None = None,
+    next_owner: Annotated[str, param("who goes on", Spelling(metavar="A"))] | None = None,
+    next: Annotated[str, param("what the next owner does", Spelling(metavar="T"))] = "",  # noqa: A002 - the word of the entry
+    result: Annotated[str, param("result, in a quick line", Spelling(metavar="T"))] = "",
+    quick: Annotated[bool, param("one line in place of a full handoff")] = False,
+    other: Annotated[str, param("agent whose recommendation it objects to", Spelling(metavar="A"))] | None = None,
+    recommended: Annotated[str, param("what that agent recommended", Spelling(metavar="T"))] = "",
+    counter: Annotated[str, param("what to do instead", Spelling(metavar="T"))] = "",
+    reasons: Reasons = (),
+    compromise: Annotated[str, param("proposed compromise", Spelling(metavar="T"))] = "",
+    agreed: Annotated[str, param("agreed action, if there is one", Spelling(metavar="T"))] = "",
+    proposal_id: Annotated[str, param("proposal to amend", Spelling(metavar="PROP"))] | None = None,
+    scope: Annotated[str, param("scope of a proposal", Spelling(metavar="T"))] = "",
+    proposal: Annotated[str, param("what is proposed", Spelling(stdin=True, metavar="T"))] = "",
+    rollback: Annotated[str, param("how to undo what is proposed", Spelling(metavar="T"))] = "",
+    deadline: Annotated[str, param("until when somebody may object", Spelling(metavar="T"))] = "",
+    proposal_status: Annotated[
+        str,
+        param(
+            "proposal: open, accepted, rejected or superseded",
+            Spelling(metavar="S"),
+            says=one_of(PROPOSAL_STATUSES),
+        ),
+    ] = "open",
+    decides: Annotated[str, param("who must decide what is escalated", Spelling(metavar="A"))] | None = None,
+    links: Links = (),
+    level: Level | None = None,
+    actor: str | None = None,
+) -> EntryEnvelope:
+    """Post an entry to the WORKLOG: a handoff, proposal, objection, decision or escalation."""
+    kinds = EventType.__args__  # type: ignore[attr-defined]
+    if problem := kernel_limits.choice("type", type, kinds):
+        raise problem
+    full = context.environment.lookup.resolve(task) if task else None
+    said = worklog_rules.Wording(
+        subject=subject,
+        body=body,
+        task=full,
+        status=status,
+        changed=_listed(changed),
+        tests=_listed(tests),
+        risks=_listed(risks),
+        blocking=_listed(blocking),
+        next_owner=next_owner,
+        next=next,
+        result=result,
+        quick=quick,
+        other=other,
+        recommended=recommended,
+        counter=counter,
+        reasons=tuple(reasons),
+        compromise=compromise,
+        agreed=agreed,
+        proposal_id=proposal_id,
+        scope=scope,
+        proposal=proposal,
+        rollback=rollback,
+        deadline=deadline,
+        proposal_status=proposal_status,
+        decides=decides,
+        links=tuple(links),
+    )
+    given: dict[str, Any] = {"kind": type, "said": said, "level": level, "agent": agent, "actor": actor}
+    if type == "objection.raised":
+        given["turns"] = turns_since(context.environment, agent or actor or context.actor, links)
+        return _post(context, context.dispatcher.command(Object, given))
+    return _post(context, context.dispatcher.command(worklog_rules.Say, given))
+
+
+@operation(
+    effect="append", example='aof worklog decide --owner ada "use SQLite"', family=_WORKLOG, tier="mail", acts="owner"
+)
+def worklog_decide(
+    context: CallContext,
+    text: Annotated[str, param("the decision", _TEXT)],
+    *,
+    owner: Annotated[str, param("who decided; else the caller", Spelling(metavar="A"))] | None = None,
+    reasons: Reasons = (),
+    body: Body = "",
+    task: Task | None = None,
+    links: Links = (),
+    level: Level | None = None,
+    actor: str | None = None,
+) -> EntryEnvelope:
+    """Record a decision: an entry and a row in the decision index."""
+    return worklog_add(
+        context,
+        "decision.recorded",
+        agent=owner,
+        subject=text,
+        reasons=reasons,
+        body=body,
+        task=task,
+        links=links,
+        level=level,
+        actor=actor,
+    )
+
+
+def _post(context: CallContext, command: Any) -> EntryEnvelope:
+    done = context.dispatch(command)
+    event = done.events[-1]
+    session, number = _session(context)
+    entry = parse_entry(event.payload["text"], event.timestamp[:10], number)
+    (found,) = worklog.envelopes([entry], session)
+    kind = event.payload["type"]
+    return found if found.event_type == kind else _retyped(found, kind)
+
+
+def _session(context: CallContext) -> tuple[str, int]:
+    """The charter's name for the session, and its number in the WORKLOG."""
+    with context.environment.store.unit(Scope()) as unit:
+        return session_id(unit.document(CHARTER)), last_session(unit.document(PATH))
+
+
+@operation(effect="read", example="aof worklog show --limit 10", family=_WORKLOG, tier="mail")
+def worklog_show(
+    context: CallContext,
+    *,
+    type: Annotated[EventType, param("only entries of this type", Spelling(metavar="T"))] | None = None,  # noqa: A002 - the word of the entry
+    agent: Annotated[str, param("only entries of this agent", Spelling(metavar="A"))] | None = None,
+    task: Annotated[str, param("only entries about this task", Spelling(metavar="ID"))] | None = None,
+    limit: Annotated[int, param("only the last so many", Spelling(metavar="N"), ge=0)] | None = None,
+    archived: Annotated[bool, param("archived sessions too")] = False,
+    unseen_by: Annotated[str, param("only what this agent cannot have read yet", Spelling(metavar="A"))] | None = None,
+) -> WorklogView:
+    """The pinned lines, decisions and entries of the WORKLOG, as JSON envelopes.
+
+    `unseen_by` gives only what an agent cannot have read: what was posted since its latest turn began.
+    """
+    full = context.environment.lookup.resolve(task) if task else None
+    unseen = conflict_operations.unseen_by(context.environment, unseen_by) if unseen_by is not None else None
+
+    def wanted(one: EntryEnvelope) -> bool:
+        return (
+            type in (None, one.event_type)
+            and agent in (None, one.actor)
+            and (full is None or full in one.links)
+            and (unseen is None or unseen(one))
         )
-        given = {"kind": type, "said": said, "level": level, "agent": agent, "actor": actor}
-        if type == "objection.raised":
-            given["turns"] = turns_since(self._environment, agent or actor or self._dispatcher.actor, links)
-            return self._post(self._dispatcher.command(Object, given))
-        return self._post(self._dispatcher.command(worklog_rules.Say, given))
 
-    def worklog_decide(
-        self,
-        text: str,
-        *,
-        owner: str | None = None,
-        reasons: Sequence[str] = (),
-        body: str = "",
-        task: str | None = None,
-        links: Sequence[str] = (),
-        level: int | None = None,
-        actor: str | None = None,
-    ) -> EntryEnvelope:
-        """Record a decision: an entry, and a row in the decision index."""
-        return self.worklog_add(
-            "decision.recorded",
-            agent=owner,
-            subject=text,
-            reasons=reasons,
-            body=body,
-            task=task,
-            links=links,
-            level=level,
-            actor=actor,
-        )
+    return _view(context, wanted, limit, archived=archived)
 
-    def _post(self, command: Any) -> EntryEnvelope:
-        done = self._dispatcher.dispatch(command)
-        event = done.events[-1]
-        session, number = self._session()
-        entry = parse_entry(event.payload["text"], event.timestamp[:10], number)
-        (found,) = worklog.envelopes([entry], session)
-        kind = event.payload["type"]
-        return found if found.event_type == kind else _retyped(found, kind)
 
-    def _session(self) -> tuple[str, int]:
-        """The charter's name for the session, and its number in the WORKLOG."""
-        with self._environment.store.unit(Scope()) as unit:
-            return session_id(unit.document(CHARTER)), last_session(unit.document(PATH))
+@method
+def catch_up(context: CallContext, agent: str, limit: int) -> WorklogView:
+    """What an agent reads when its turn begins: with what others posted since its previous one, archived or not."""
+    return _view(context, conflict_operations.since_previous_turn(context.environment, agent), limit, archived=True)
 
-    def worklog_now(
-        self,
-        text: str,
-        *,
-        agent: str | None = None,
-        line: Literal["now", "focus", "checkpoint"] = "now",
-        actor: str | None = None,
-    ) -> Pinned:
-        """Say what an agent works on now, or change one of the maintainer's two lines."""
-        given = {"text": text, "line": line, "agent": agent, "actor": actor}
-        done = self._dispatcher.dispatch(self._dispatcher.command(worklog_rules.SetStatus, given))
-        payload = done.events[-1].payload
-        return Pinned(key=payload["key"], text=payload["text"])
 
-    def worklog_show(
-        self,
-        *,
-        type: str | None = None,  # noqa: A002 - what it is called on every surface
-        agent: str | None = None,
-        task: str | None = None,
-        limit: int | None = None,
-        archived: bool = False,
-        unseen_by: str | None = None,
-    ) -> WorklogView:
-        """The pinned lines, the decisions and the entries, oldest first; the last ones with a limit.
+def _view(
+    context: CallContext, wanted: Callable[[EntryEnvelope], bool], limit: int | None, *, archived: bool
+) -> WorklogView:
+    here = context.environment
+    seq, now = here.store.head(), here.clock.now()
+    found = reading.texts(here, NAME, PATH, ARCHIVE, CHARTER)
+    known, old = parse_worklog(found[PATH]), parse_worklog(found[ARCHIVE])
+    entries = (*old.entries, *known.entries)
+    every = list(worklog.envelopes(entries, session_id(found[CHARTER])))[0 if archived else len(old.entries) :]
+    shown = [one for one in every if wanted(one)]
+    last = shown if limit is None else shown[max(len(shown) - limit, 0) :]
+    return WorklogView(
+        as_of=iso(now),
+        seq=seq,
+        status=[{"key": one.key, "text": one.text} for one in known.status],
+        decisions=[_row(one) for one in known.decisions],
+        total=len(shown),
+        entries=[_built(one) for one in last],
+    )
 
-        `unseen_by` gives only what an agent cannot have read: what was posted since its latest turn began.
-        """
-        full = self._environment.lookup.resolve(task) if task else None
-        unseen = conflict_operations.unseen_by(self._environment, unseen_by) if unseen_by is not None else None
 
-        def wanted(one: EntryEnvelope) -> bool:
-            return (
-                type in (None, one.event_type)
-                and agent in (None, one.actor)
-                and (full is None or full in one.links)
-                and (unseen is None or unseen(one))
-            )
+@operation(effect="read", example="aof worklog check", family=_WORKLOG, tier="mail")
+def worklog_check(
+    context: CallContext,
+    text: Annotated[str, param("a WORKLOG to check by itself", Spelling(place="[FILE]", target="text"))] | None = None,
+) -> DocumentCheck:
+    """What is wrong with the WORKLOG: entries that were edited or deleted, and lines that cannot be read."""
+    here = context.environment
+    findings = list(of_text(here, text) if text is not None else of_file(here))
+    ok = all(finding.severity != "error" for finding in findings)
+    return DocumentCheck(ok=ok, problems=[finding.told() for finding in findings])
 
-        return self._view(wanted, limit, archived=archived)
 
-    def catch_up(self, agent: str, limit: int) -> WorklogView:
-        """What an agent reads when its turn begins: with what others posted since its previous one, archived or not."""
-        return self._view(conflict_operations.since_previous_turn(self._environment, agent), limit, archived=True)
-
-    def _view(self, wanted: Callable[[EntryEnvelope], bool], limit: int | None, *, archived: bool) -> WorklogView:
-        here = self._environment
-        seq, now = here.store.head(), here.clock.now()
-        found = reading.texts(here, NAME, PATH, ARCHIVE, CHARTER)
-        known, old = parse_worklog(found[PATH]), parse_worklog(found[ARCHIVE])
-        entries = (*old.entries, *known.entries)
-        every = list(worklog.envelopes(entries, session_id(found[CHARTER])))[0 if archived else len(old.entries) :]
-        shown = [one for one in every if wanted(one)]
-        last = shown if limit is None else shown[max(len(shown) - limit, 0) :]
-        return WorklogView(
-            as_of=iso(now),
-            seq=seq,
-            status=[{"key": one.key, "text": one.text} for one in known.status],
-            decisions=[_row(one) for one in known.decisions],
-            total=len(shown),
-            entries=[_built(one) for one in last],
-        )
-
-    def worklog_check(self, text: str | None = None) -> DocumentCheck:
-        """What is wrong with the WORKLOG, by itself and held against the log; a given text is checked by itself."""
-        here = self._environment
-        findings = list(of_text(here, text) if text is not None else of_file(here))
-        ok = all(finding.severity != "error" for finding in findings)
-        return DocumentCheck(ok=ok, problems=[finding.told() for finding in findings])
-
-    def worklog_compact(self, *, agent: str | None = None, actor: str | None = None) -> Compacted:
-        """Move the finished sessions to the archive. Only a maintainer may."""
-        done = self._dispatcher.dispatch(
-            self._dispatcher.command(worklog_rules.Compact, {"agent": agent, "actor": actor})
-        )
-        moved = [one["session"] for event in done.events for one in event.payload["sessions"]]
-        text = reading.texts(self._environment, NAME, PATH)[PATH]
-        return Compacted(moved=moved, archive=ARCHIVE, lines=parse_worklog(text).lines)
+@operation(effect="write", example="aof worklog compact", family=_WORKLOG, tier="mail", acts="agent", needs="lead")
+def worklog_compact(context: CallContext, *, agent: Speaker | None = None, actor: str | None = None) -> Compacted:
+    """Move the finished sessions of the WORKLOG to its archive."""
+    done = context.dispatch(context.dispatcher.command(worklog_rules.Compact, {"agent": agent, "actor": actor}))
+    moved = [one["session"] for event in done.events for one in event.payload["sessions"]]
+    text = reading.texts(context.environment, NAME, PATH)[PATH]
+    return Compacted(moved=moved, archive=ARCHIVE, lines=parse_worklog(text).lines)
 
 
 def _listed(values: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -414,211 +472,3 @@ def _minutes(events: Sequence[Event]) -> dict[str, float]:
         elif event.type == "task.completed" and event.run_id in began:
             took[event.task_id] = (millis(event.timestamp) - began[event.run_id]) / 60_000
     return took
-
-
-_WORKLOG = Family(
-    verb="worklog",
-    help="read and write the team's WORKLOG, check or compact it",
-    place="what you work on, what was decided, or a file to check",
-    example='aof worklog now --agent swe-backend "the parser"',
-)
-_TEXT = Spelling(place="TEXT", target="text", also=("--text",))
-
-Speaker = Annotated[str, param("agent that says it; else the caller", Spelling(metavar="A"))] | UnsetType
-Task = Annotated[str, param("task that it is about", Spelling(metavar="ID"))] | UnsetType
-Body = Annotated[str, param("more about it", Spelling(stdin=True, metavar="T"))] | UnsetType
-Reasons = Annotated[list[str], param("a reason", Spelling(option="--reason", metavar="T"))] | UnsetType
-Links = (
-    Annotated[list[str], param("entry, task, message, proposal or file that it refers to", Spelling(option="--link"))]
-    | UnsetType
-)
-Level = (
-    Annotated[int, param("level of the escalation ladder; 4 is the maintainer's", Spelling(metavar="N"), ge=1, le=4)]
-    | UnsetType
-)
-
-
-class WorklogNow(Params, frozen=True, kw_only=True):
-    """Whose line, and its text."""
-
-    text: Annotated[str, param("what you work on now", _TEXT)]
-    agent: Speaker = UNSET
-    line: (
-        Annotated[Literal["now", "focus", "checkpoint"], param("pinned line; the last two are the maintainer's")]
-        | UnsetType
-    ) = UNSET
-
-
-class WorklogDecide(Params, frozen=True, kw_only=True):
-    """What was decided, and by whom."""
-
-    text: Annotated[str, param("the decision", _TEXT)]
-    owner: Annotated[str, param("who decided; else the caller", Spelling(metavar="A"))] | UnsetType = UNSET
-    reasons: Reasons = UNSET
-    body: Body = UNSET
-    task: Task = UNSET
-    links: Links = UNSET
-    level: Level = UNSET
-
-
-class WorklogAdd(Params, frozen=True, kw_only=True):
-    """An entry: what it needs depends on its type."""
-
-    type: Annotated[EventType, param("type of the entry", Spelling(metavar="T"))]
-    agent: Speaker = UNSET
-    subject: Annotated[str, param("title of the entry", Spelling(metavar="S"))] | UnsetType = UNSET
-    body: Body = UNSET
-    task: Task = UNSET
-    status: (
-        Annotated[
-            str,
-            param("of a handoff: In progress, Ready for review, Ready for merge or Complete", says=one_of(STATUSES)),
-        ]
-        | UnsetType
-    ) = UNSET
-    changed: (
-        Annotated[list[str], param("changed file, or none", Spelling(option="--changed", metavar="F"))] | UnsetType
-    ) = UNSET
-    tests: (
-        Annotated[list[str], param("tests that ran with their result, or none", Spelling(option="--test"))] | UnsetType
-    ) = UNSET
-    risks: Annotated[list[str], param("risk or assumption, or none", Spelling(option="--risk"))] | UnsetType = UNSET
-    blocking: Annotated[list[str], param("what is in the way, or none", Spelling(option="--blocking"))] | UnsetType = (
-        UNSET
-    )
-    next_owner: Annotated[str, param("who goes on", Spelling(metavar="A"))] | UnsetType = UNSET
-    next: Annotated[str, param("what the next owner does", Spelling(metavar="T"))] | UnsetType = UNSET
-    result: Annotated[str, param("result, in a quick line", Spelling(metavar="T"))] | UnsetType = UNSET
-    quick: Annotated[bool, param("one line in place of a full handoff")] | UnsetType = UNSET
-    other: Annotated[str, param("agent whose recommendation it objects to", Spelling(metavar="A"))] | UnsetType = UNSET
-    recommended: Annotated[str, param("what that agent recommended", Spelling(metavar="T"))] | UnsetType = UNSET
-    counter: Annotated[str, param("what to do instead", Spelling(metavar="T"))] | UnsetType = UNSET
-    reasons: Reasons = UNSET
-    compromise: Annotated[str, param("proposed compromise", Spelling(metavar="T"))] | UnsetType = UNSET
-    agreed: Annotated[str, param("agreed action, if there is one", Spelling(metavar="T"))] | UnsetType = UNSET
-    proposal_id: Annotated[str, param("proposal to amend", Spelling(metavar="PROP"))] | UnsetType = UNSET
-    scope: Annotated[str, param("scope of a proposal", Spelling(metavar="T"))] | UnsetType = UNSET
-    proposal: Annotated[str, param("what is proposed", Spelling(stdin=True, metavar="T"))] | UnsetType = UNSET
-    rollback: Annotated[str, param("how to undo what is proposed", Spelling(metavar="T"))] | UnsetType = UNSET
-    deadline: Annotated[str, param("until when somebody may object", Spelling(metavar="T"))] | UnsetType = UNSET
-    proposal_status: (
-        Annotated[
-            str,
-            param(
-                "proposal: open, accepted, rejected or superseded",
-                Spelling(metavar="S"),
-                says=one_of(PROPOSAL_STATUSES),
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    decides: Annotated[str, param("who must decide what is escalated", Spelling(metavar="A"))] | UnsetType = UNSET
-    links: Links = UNSET
-    level: Level = UNSET
-
-
-class WorklogShow(Params, frozen=True, kw_only=True):
-    """Which entries."""
-
-    type: Annotated[EventType, param("only entries of this type", Spelling(metavar="T"))] | UnsetType = UNSET
-    agent: Annotated[str, param("only entries of this agent", Spelling(metavar="A"))] | UnsetType = UNSET
-    task: Annotated[str, param("only entries about this task", Spelling(metavar="ID"))] | UnsetType = UNSET
-    limit: Annotated[int, param("only the last so many", Spelling(metavar="N"), ge=0)] | UnsetType = UNSET
-    archived: Annotated[bool, param("archived sessions too")] | UnsetType = UNSET
-    unseen_by: Annotated[str, param("only what this agent cannot have read yet", Spelling(metavar="A"))] | UnsetType = (
-        UNSET
-    )
-
-
-class WorklogCheck(Params, frozen=True, kw_only=True):
-    """A text to check by itself; none: the WORKLOG, held against the log."""
-
-    text: Annotated[str, param("a WORKLOG to check by itself", Spelling(place="[FILE]", target="text"))] | UnsetType = (
-        UNSET
-    )
-
-
-class WorklogCompact(Params, frozen=True, kw_only=True):
-    """Who does it."""
-
-    agent: Speaker = UNSET
-
-
-ROWS: tuple[Operation, ...] = (
-    Operation(
-        name="worklog_now",
-        parameters=WorklogNow,
-        result=Pinned,
-        help="Say what an agent works on now: its pinned line in the WORKLOG.",
-        effect="write",
-        tool="aof_worklog_now",
-        verb="worklog now",
-        cli=Cli(section="team", order=50, example='aof worklog now --agent ada "the parser"', family=_WORKLOG),
-        tier="mail",
-        acts="agent",
-    ),
-    Operation(
-        name="worklog_add",
-        parameters=WorklogAdd,
-        result=EntryEnvelope,
-        help="Post an entry to the WORKLOG: a handoff, proposal, objection, decision or escalation.",
-        effect="append",
-        tool="aof_worklog_add",
-        verb="worklog add",
-        cli=Cli(
-            section="team",
-            order=50,
-            example='aof worklog add --type handoff.posted --quick --subject "parser ready" --next-owner bob',
-            family=_WORKLOG,
-        ),
-        tier="mail",
-        acts="agent",
-    ),
-    Operation(
-        name="worklog_decide",
-        parameters=WorklogDecide,
-        result=EntryEnvelope,
-        help="Record a decision: an entry and a row in the decision index.",
-        effect="append",
-        tool="aof_worklog_decide",
-        verb="worklog decide",
-        cli=Cli(section="team", order=50, example='aof worklog decide --owner ada "use SQLite"', family=_WORKLOG),
-        tier="mail",
-        acts="owner",
-    ),
-    Operation(
-        name="worklog_show",
-        parameters=WorklogShow,
-        result=WorklogView,
-        help="The pinned lines, decisions and entries of the WORKLOG, as JSON envelopes.",
-        effect="read",
-        tool="aof_worklog_show",
-        verb="worklog show",
-        cli=Cli(section="team", order=50, example="aof worklog show --limit 10", family=_WORKLOG),
-        tier="mail",
-    ),
-    Operation(
-        name="worklog_check",
-        parameters=WorklogCheck,
-        result=DocumentCheck,
-        help="What is wrong with the WORKLOG: entries that were edited or deleted, and lines that cannot be read.",
-        effect="read",
-        tool="aof_worklog_check",
-        verb="worklog check",
-        cli=Cli(section="team", order=50, example="aof worklog check", family=_WORKLOG),
-        tier="mail",
-    ),
-    Operation(
-        name="worklog_compact",
-        parameters=WorklogCompact,
-        result=Compacted,
-        help="Move the finished sessions of the WORKLOG to its archive.",
-        effect="write",
-        tool="aof_worklog_compact",
-        verb="worklog compact",
-        cli=Cli(section="team", order=50, example="aof worklog compact", family=_WORKLOG),
-        tier="mail",
-        acts="agent",
-        needs="lead",
-    ),
-)

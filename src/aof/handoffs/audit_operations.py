@@ -12,8 +12,9 @@ from aof.errors import InvalidInput, LogDamaged, StorageFailed, Unavailable
 from aof.handoffs import delegation
 from aof.handoffs.audit import SHORTEST_MS, AuditRecord, closure_of, kept_until
 from aof.handoffs.model import Handoff, by_age
-from aof.kernel.declarations import Cli, Cursor, Family, Operation, Params, Spelling, param
+from aof.kernel.declarations import Cursor, Family, Spelling, param
 from aof.kernel.model import day
+from aof.kernel.operation import operation
 from aof.kernel.results import Result
 from aof.queries import read_models
 from aof.store.directory import AuditProblem, AuditQuery, Expired
@@ -22,7 +23,7 @@ from aof.tasks.model import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.kernel.context import Environment
+    from aof.kernel.context import CallContext, Environment
     from aof.store.directory import Expires
 
 
@@ -52,135 +53,80 @@ class AuditPruned(Result, frozen=True, kw_only=True):
     removed: tuple[Expired, ...] = ()
 
 
-class AuditService:
-    """Finds, verifies and prunes audit records."""
-
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-
-    def audit(
-        self,
-        *,
-        handoff: str | None = None,
-        task: str | None = None,
-        from_agent: str | None = None,
-        to_agent: str | None = None,
-        after: int = 0,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> AuditRecords:
-        """The audit records of a handoff, of a task, from or to an agent, in the order of the log."""
-        if after < 0 or (limit is not None and limit < 0):
-            raise InvalidInput("'after' and 'limit' must not be negative", "leave them out, or give 0 or more")
-        if cursor is not None:
-            after = max(after, read_models.number_in("audit", cursor))
-        here = self._environment
-        most = MOST_RECORDS if limit is None else min(limit, MOST_RECORDS)
-        query = AuditQuery(
-            handoff_id=handoff,
-            task_id=here.lookup.resolve(task) if task is not None else None,
-            from_agent=from_agent,
-            to_agent=to_agent,
-            after=after,
-            limit=most + 1,
-        )
-        found = here.store.audited(query)
-        self._follow()
-        page, more = found[:most], len(found) > most
-        following = read_models.place_in("audit", str(page[-1].seq)) if more and page else UNSET
-        return AuditRecords(records=page, more=more, next_cursor=following)
-
-    def audit_verify(self) -> AuditVerified:
-        """Compare the records in the log with its chain of hashes, and those in the files with the log."""
-        here = self._environment
-        files = here.store.audit_files(here.policy.project)
-        if files is None:
-            return AuditVerified(ok=True, checked=len(here.store.audited(AuditQuery())))
-        found = files.verify(Retention(here).expires())
-        return AuditVerified(ok=not found.problems, checked=found.checked, problems=found.problems)
-
-    def audit_prune(self, *, dry_run: bool = False) -> AuditPruned:
-        """Remove records whose time of retention is over from the files; the log keeps them."""
-        retention = Retention(self._environment)
-        if dry_run:
-            return AuditPruned(dry_run=True, removed=retention.expired())
-        self._follow()
-        return AuditPruned(dry_run=False, removed=retention.prune())
-
-    def _follow(self) -> None:
-        """Let the files catch up: looking must not need space or the right to write."""
-        here = self._environment
-        files = here.store.audit_files(here.policy.project)
-        if files is not None:
-            with suppress(OSError, StorageFailed):
-                files.follow()
-
-
 _AUDIT = Family(
     verb="audit",
     help="audit records of handoffs: find, verify or prune them",
     default="list",
     example="aof audit --task 001",
+    section="team",
+    order=40,
 )
 
 
-class AuditFilters(Params, frozen=True, kw_only=True):
-    """Which records."""
-
-    handoff: Annotated[str, param("only of this handoff", Spelling(metavar="H"))] | UnsetType = UNSET
-    task: Annotated[str, param("only of this task", Spelling(metavar="ID"))] | UnsetType = UNSET
-    from_agent: Annotated[str, param("only from this agent", Spelling(option="--from", metavar="A"))] | UnsetType = (
-        UNSET
+@operation(effect="read", verb="audit list", example="aof audit --task 001", family=_AUDIT, tier="handoff")
+def audit(
+    context: CallContext,
+    *,
+    handoff: Annotated[str, param("only of this handoff", Spelling(metavar="H"))] | None = None,
+    task: Annotated[str, param("only of this task", Spelling(metavar="ID"))] | None = None,
+    from_agent: Annotated[str, param("only from this agent", Spelling(option="--from", metavar="A"))] | None = None,
+    to_agent: Annotated[str, param("only to this agent", Spelling(option="--to", metavar="A"))] | None = None,
+    after: Annotated[int, param("only records of events with a greater number", Spelling(metavar="SEQ"), ge=0)] = 0,
+    limit: Annotated[int, param("at most this many (10,000 at a time)", ge=0)] | None = None,
+    cursor: Cursor | None = None,
+) -> AuditRecords:
+    """Audit records of a handoff, of a task, from or to an agent."""
+    if after < 0 or (limit is not None and limit < 0):
+        raise InvalidInput("'after' and 'limit' must not be negative", "leave them out, or give 0 or more")
+    if cursor is not None:
+        after = max(after, read_models.number_in("audit", cursor))
+    here = context.environment
+    most = MOST_RECORDS if limit is None else min(limit, MOST_RECORDS)
+    query = AuditQuery(
+        handoff_id=handoff,
+        task_id=here.lookup.resolve(task) if task is not None else None,
+        from_agent=from_agent,
+        to_agent=to_agent,
+        after=after,
+        limit=most + 1,
     )
-    to_agent: Annotated[str, param("only to this agent", Spelling(option="--to", metavar="A"))] | UnsetType = UNSET
-    after: (
-        Annotated[int, param("only records of events with a greater number", Spelling(metavar="SEQ"), ge=0)] | UnsetType
-    ) = UNSET
-    limit: Annotated[int, param("at most this many (10,000 at a time)", ge=0)] | UnsetType = UNSET
-    cursor: Cursor = UNSET
+    found = here.store.audited(query)
+    _follow(context)
+    page, more = found[:most], len(found) > most
+    following = read_models.place_in("audit", str(page[-1].seq)) if more and page else UNSET
+    return AuditRecords(records=page, more=more, next_cursor=following)
 
 
-class Prune(Params, frozen=True, kw_only=True):
-    """Whether to do it, or only to tell."""
+@operation(effect="read", example="aof audit verify", family=_AUDIT, tier="handoff")
+def audit_verify(context: CallContext) -> AuditVerified:
+    """Find audit records that were changed, removed or reordered."""
+    here = context.environment
+    files = here.store.audit_files(here.policy.project)
+    if files is None:
+        return AuditVerified(ok=True, checked=len(here.store.audited(AuditQuery())))
+    found = files.verify(Retention(here).expires())
+    return AuditVerified(ok=not found.problems, checked=found.checked, problems=found.problems)
 
-    dry_run: Annotated[bool, param("only show what would be removed")] | UnsetType = UNSET
+
+@operation(effect="destructive", example="aof audit prune --dry-run", family=_AUDIT, tier="handoff")
+def audit_prune(
+    context: CallContext, *, dry_run: Annotated[bool, param("only show what would be removed")] = False
+) -> AuditPruned:
+    """Remove audit records past their retention from the files; the log keeps them."""
+    retention = Retention(context.environment)
+    if dry_run:
+        return AuditPruned(dry_run=True, removed=retention.expired())
+    _follow(context)
+    return AuditPruned(dry_run=False, removed=retention.prune())
 
 
-ROWS: tuple[Operation, ...] = (
-    Operation(
-        name="audit",
-        parameters=AuditFilters,
-        result=AuditRecords,
-        help="Audit records of a handoff, of a task, from or to an agent.",
-        effect="read",
-        tool="aof_audit",
-        verb="audit list",
-        cli=Cli(section="team", order=40, example="aof audit --task 001", family=_AUDIT),
-        tier="handoff",
-    ),
-    Operation(
-        name="audit_verify",
-        parameters=Params,
-        result=AuditVerified,
-        help="Find audit records that were changed, removed or reordered.",
-        effect="read",
-        tool="aof_audit_verify",
-        verb="audit verify",
-        cli=Cli(section="team", order=40, example="aof audit verify", family=_AUDIT),
-        tier="handoff",
-    ),
-    Operation(
-        name="audit_prune",
-        parameters=Prune,
-        result=AuditPruned,
-        help="Remove audit records past their retention from the files; the log keeps them.",
-        effect="destructive",
-        tool="aof_audit_prune",
-        verb="audit prune",
-        cli=Cli(section="team", order=40, example="aof audit prune --dry-run", family=_AUDIT),
-        tier="handoff",
-    ),
-)
+def _follow(context: CallContext) -> None:
+    """Let the files catch up: looking must not need space or the right to write."""
+    here = context.environment
+    files = here.store.audit_files(here.policy.project)
+    if files is not None:
+        with suppress(OSError, StorageFailed):
+            files.follow()
 
 
 class Pending:

@@ -21,15 +21,13 @@ from aof.handoffs.payload import HandoffProposal
 from aof.handoffs.rules import refused_call
 from aof.kernel import limits as kernel_limits
 from aof.kernel.declarations import (
+    IN_PYTHON,
     OBJECTS,
     TEXTS_OR_OBJECTS,
-    Cli,
     Cursor,
     ExpectedRev,
     Extra,
     Family,
-    Operation,
-    Params,
     Reason,
     Run,
     Spelling,
@@ -37,6 +35,7 @@ from aof.kernel.declarations import (
 )
 from aof.kernel.dispatcher import struct_from
 from aof.kernel.model import is_task_id
+from aof.kernel.operation import method, operation
 from aof.kernel.results import Result, without_secret
 from aof.messages import service as messages_service
 from aof.org.model import HUMAN, Risk
@@ -46,9 +45,9 @@ from aof.store.lists import Query
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from aof.api.fabric import Fabric
     from aof.handoffs.rules import OnHandoff
-    from aof.kernel.context import Environment
-    from aof.kernel.dispatcher import Dispatcher
+    from aof.kernel.context import CallContext
     from aof.kernel.unit_of_work import Done
     from aof.store.port import Store
 
@@ -100,216 +99,10 @@ class Handoffs(tuple[Handoff, ...]):  # noqa: SLOT001 - a tuple of any length ha
         return made
 
 
-_FAMILY = Family(
-    verb="handoff",
-    help="hand work over, answer a handoff, or see what became of one",
-    example="aof handoff new --type delegation --from ada --to bob --task 001 --reason 'needs a test' --timeout 30m",
-    place="the handoff's ID or its beginning (with group: the broadcast's; with chain: a task)",
-)
-HandoffId = Annotated[str, param("handoff ID, or the beginning of it", Spelling(place="ID"))]
-Agent = Annotated[str, param("who acts: the addressee, or the sender where that is asked for")] | UnsetType
-Estimate = (
-    Annotated[
-        str, param("when it will be done, as 2026-02-21T12:00:00Z", Spelling(option="--estimate", metavar="TIME"))
-    ]
-    | UnsetType
-)
-
-
-class HandoffNewParams(Params, frozen=True, kw_only=True):
-    """A handoff as its sender wants it."""
-
-    type: Annotated[HandoffType, param("how control passes")]
-    task_id: Annotated[str, param("task that is handed over", Spelling(option="--task", metavar="ID", target="task"))]
-    reason: Reason
-    from_agent: Annotated[str, param("sender", Spelling(option="--from", metavar="A"))] | UnsetType = UNSET
-    to: Annotated[
-        list[str], param("receiver; several for a broadcast", Spelling(metavar="B", note="(with commas)"))
-    ] = []  # noqa: RUF012 - a struct copies it
-    rationale: Annotated[str, param("why this decision was made; an escalation needs it")] | UnsetType = UNSET
-    risk: Annotated[Risk, param("how risky the work is")] | UnsetType = UNSET
-    timeout: (
-        Annotated[
-            str,
-            param(
-                "how long to wait for the result, as 30m; a number counts seconds; "
-                "default of a delegation: handoff.defaultTimeout in aof.toml",
-                Spelling(metavar="S"),
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    on_timeout: Annotated[OnTimeout, param("what happens when no result comes in time")] | UnsetType = UNSET
-    capabilities: (
-        Annotated[
-            list[Any],
-            param(
-                "required capability, as NAME or NAME:0.8 for a least proficiency",
-                Spelling(option="--capability", metavar="C"),
-                says=TEXTS_OR_OBJECTS,
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    autonomy_budget: (
-        Annotated[int, param("autonomy level that the work needs", Spelling(option="--level"), ge=0, le=3)] | UnsetType
-    ) = UNSET
-    aggregation: Annotated[Aggregation, param("when a broadcast has succeeded")] | UnsetType = UNSET
-    no_return: Annotated[list[str], param("receiver of a broadcast that owes no return")] | UnsetType = UNSET
-    wait: Annotated[bool, param("hold the sender's own task until the return")] | UnsetType = UNSET
-    segment_complete: Annotated[bool, param("the sender's part of the task is complete")] | UnsetType = UNSET
-    history: (
-        Annotated[list[Any], param("message of the conversation so far", Spelling(metavar="JSON"), says=OBJECTS)]
-        | UnsetType
-    ) = UNSET
-    transfer_mode: Annotated[TransferMode, param("how much of the conversation goes along")] | UnsetType = UNSET
-    max_messages: Annotated[int, param("at most so many messages", ge=0)] | UnsetType = UNSET
-    include: (
-        Annotated[
-            dict[str, bool],
-            param(
-                "kind of messages: system_messages, tool_calls, tool_results, agent_reasoning",
-                Spelling(metavar="K=JSON"),
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    summary: Annotated[str, param("summary of the conversation")] | UnsetType = UNSET
-    coordinate: Annotated[bool, param("receivers of a broadcast see what the others bring back")] | UnsetType = UNSET
-    variables: (
-        Annotated[dict[str, Any], param("context variable", Spelling(option="--var", metavar="K=JSON"))] | UnsetType
-    ) = UNSET
-    artifacts: (
-        Annotated[
-            list[Any],
-            param("reference to an artifact", Spelling(option="--artifact", metavar="JSON"), says=TEXTS_OR_OBJECTS),
-        ]
-        | UnsetType
-    ) = UNSET
-    budget: Annotated[float, param("how much the work may use")] | UnsetType = UNSET
-    deadline: (
-        Annotated[str, param("when it must be done, as 2026-02-21T12:00:00Z", Spelling(metavar="TIME"))] | UnsetType
-    ) = UNSET
-    run: Run = UNSET
-    expect_rev: ExpectedRev | UnsetType = UNSET
-
-
-class HandoffParams(Params, frozen=True, kw_only=True):
-    """Which handoff."""
-
-    handoff_id: HandoffId
-
-
-class HandoffAcceptParams(HandoffParams, frozen=True, kw_only=True):
-    """Who takes it, and until when."""
-
-    agent: Agent = UNSET
-    reason: Reason | UnsetType = UNSET
-    estimated_completion: Estimate = UNSET
-
-
-class HandoffReasonParams(HandoffParams, frozen=True, kw_only=True):
-    """Who turns it down, and why."""
-
-    reason: Reason
-    agent: Agent = UNSET
-
-
-class HandoffDeferParams(HandoffReasonParams, frozen=True, kw_only=True):
-    """Who puts it off, why, and until when."""
-
-    estimated_completion: Estimate = UNSET
-
-
-class HandoffReturnParams(HandoffParams, frozen=True, kw_only=True):
-    """What came of it."""
-
-    status: Annotated[ReturnStatus, param("how the work ended")]
-    agent: Agent = UNSET
-    result: Annotated[Any, param("result: text, or any JSON", Spelling(metavar="JSON"))] | UnsetType = UNSET
-    content_type: Annotated[ContentType, param("what the result is")] | UnsetType = UNSET
-    to_agent: Annotated[str, param("sender that it goes to", Spelling(option="--to", target="to"))] | UnsetType = UNSET
-    variables_changed: (
-        Annotated[
-            dict[str, Any],
-            param("changed context variable", Spelling(option="--var", metavar="K=JSON", target="variables")),
-        ]
-        | UnsetType
-    ) = UNSET
-    artifacts_produced: (
-        Annotated[
-            list[Any],
-            param(
-                "artifact that was made",
-                Spelling(option="--artifact", metavar="JSON", target="artifacts"),
-                says=TEXTS_OR_OBJECTS,
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    tokens_consumed: Annotated[int, param("tokens that it took", Spelling(option="--tokens"), ge=0)] | UnsetType = UNSET
-    notes: Annotated[str, param("remarks for the sender")] | UnsetType = UNSET
-
-
-class HandoffAnswerParams(HandoffParams, frozen=True, kw_only=True):
-    """A person's answer."""
-
-    text: Annotated[str, param("the answer", Spelling(stdin=True))]
-    status: Annotated[ReturnStatus, param("how the work ended")] | UnsetType = UNSET
-    agent: Agent = UNSET
-
-
-class HandoffEscalateParams(HandoffParams, frozen=True, kw_only=True):
-    """Why it goes further up."""
-
-    rationale: Annotated[str, param("one's own assessment of the matter")]
-    to_agent: Annotated[str, param("suggested target", Spelling(option="--to", target="to"))] | UnsetType = UNSET
-    agent: Agent = UNSET
-
-
-class HandoffRerouteParams(HandoffReasonParams, frozen=True, kw_only=True):
-    """Why another agent is asked, and which."""
-
-    to_agent: (
-        Annotated[str, param("agent to ask instead; else routing chooses", Spelling(option="--to", target="to"))]
-        | UnsetType
-    ) = UNSET
-
-
-class HandoffResendParams(HandoffParams, frozen=True, kw_only=True):
-    """Why it is sent again."""
-
-    reason: Reason | UnsetType = UNSET
-    agent: Agent = UNSET
-
-
-class HandoffFilterParams(Params, frozen=True, kw_only=True):
-    """Which handoffs."""
-
-    task: Annotated[str, param("only of this task, as child or as parent", Spelling(metavar="ID"))] | UnsetType = UNSET
-    from_agent: Annotated[str, param("only from this agent", Spelling(option="--from", metavar="A"))] | UnsetType = (
-        UNSET
-    )
-    to_agent: (
-        Annotated[str, param("only to this agent", Spelling(option="--to", metavar="A", target="to"))] | UnsetType
-    ) = UNSET
-    state: Annotated[str, param("only in this state; `open` for all that are not over")] | UnsetType = UNSET
-    limit: Annotated[int, param("at most this many", ge=0)] | UnsetType = UNSET
-    cursor: Cursor = UNSET
-
-
-class HandoffGroupParams(Params, frozen=True, kw_only=True):
-    """Which broadcast."""
-
-    group_id: Annotated[
-        str, param("broadcast group, or one of its handoffs", Spelling(place="GROUP", target="handoff_id"))
-    ]
-
-
-class HandoffChainParams(Params, frozen=True, kw_only=True):
-    """Whose handoffs."""
-
-    task_id: Annotated[str, param("task ID or a unique part of it", Spelling(place="TASK", target="handoff_id"))]
+Agent = Annotated[str, param("who acts: the addressee, or the sender where that is asked for")]
+Estimate = Annotated[
+    str, param("when it will be done, as 2026-02-21T12:00:00Z", Spelling(option="--estimate", metavar="TIME"))
+]
 
 
 class HandoffList(Result, frozen=True, kw_only=True):
@@ -320,452 +113,481 @@ class HandoffList(Result, frozen=True, kw_only=True):
     next_cursor: str | UnsetType = UNSET
 
 
-def _accept(fabric: Any, values: dict[str, Any]) -> dict[str, Any]:
+def _accept(fabric: Fabric, values: dict[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = fabric.handoff_accept(**values).flat()
     return flat
 
 
-def _list(fabric: Any, values: dict[str, Any]) -> HandoffList:
+def _list(fabric: Fabric, values: dict[str, Any]) -> HandoffList:
     found = fabric.handoff_list(**values)
     return HandoffList(total=found.total, handoffs=tuple(found), next_cursor=found.next_cursor or UNSET)
 
 
+_FAMILY = Family(
+    verb="handoff",
+    help="hand work over, answer a handoff, or see what became of one",
+    example="aof handoff new --type delegation --from ada --to bob --task 001 --reason 'needs a test' --timeout 30m",
+    place="the handoff's ID or its beginning (with group: the broadcast's; with chain: a task)",
+    section="team",
+    order=30,
+)
+HandoffId = Annotated[str, param("handoff ID, or the beginning of it", Spelling(place="ID"))]
 _NO_WAIT = Extra(option="--no-wait", help="go on without waiting for the answer to an escalation")
 
 
-def _cli(example: str, *extra: Extra) -> Cli:
-    return Cli(section="team", order=30, example=example, family=_FAMILY, extra=extra)
-
-
-def _row(
-    name: str,
-    parameters: type[Params],
-    told: str,
-    example: str,
+@operation(
+    effect="write",
+    example="aof handoff new --type delegation --from ada --to bob --task 001 --reason 'needs a test' --timeout 30m",
+    family=_FAMILY,
+    extra=(_NO_WAIT,),
+    tier="handoff",
+    acts="from_agent",
+    tool_shows=(
+        *("type", "task_id", "to", "reason", "rationale", "timeout", "on_timeout", "aggregation", "wait"),
+        *("summary", "variables", "run", "actor"),
+    ),
+    tool_example=(("type", "delegation"), ("to", ("bob",)), ("reason", "needs a test"), ("timeout", "30m")),
+    shows_defaults=("to",),
+)
+def handoff_new(
+    context: CallContext,
     *,
-    result: Any = Handoff,
-    effect: Any = "write",
-    acts: str | None = "agent",
-    ask: Any = None,
-    extra: tuple[Extra, ...] = (),
-    worker: bool = False,
-    shows: tuple[str, ...] = (),
-    sample: tuple[tuple[str, object], ...] = (),
-) -> Operation:
-    return Operation(
-        name=name,
-        parameters=parameters,
-        result=result,
-        help=told,
-        effect=effect,
-        tool=f"aof_{name}",
-        verb=name.replace("_", " ", 1),
-        cli=_cli(example, *extra),
-        tier="handoff",
-        worker=worker,
-        acts=acts,
-        tool_shows=shows,
-        example=sample,
-        ask=ask,
+    type: Annotated[HandoffType, param("how control passes")],  # noqa: A002 - the name of the field
+    task_id: Annotated[str, param("task that is handed over", Spelling(option="--task", metavar="ID", target="task"))],
+    reason: Reason,
+    from_agent: Annotated[str, param("sender", Spelling(option="--from", metavar="A"))] | None = None,
+    to: Annotated[
+        Sequence[str], param("receiver; several for a broadcast", Spelling(metavar="B", note="(with commas)"))
+    ] = (),
+    rationale: Annotated[str, param("why this decision was made; an escalation needs it")] = "",
+    risk: Annotated[Risk, param("how risky the work is")] = "low",
+    timeout: Annotated[
+        str,
+        param(
+            "how long to wait for the result, as 30m; a number counts seconds; "
+            "default of a delegation: handoff.defaultTimeout in aof.toml",
+            Spelling(metavar="S"),
+        ),
+    ]
+    | Annotated[float, IN_PYTHON]
+    | None = None,
+    on_timeout: Annotated[OnTimeout, param("what happens when no result comes in time")] = "retry",
+    capabilities: Annotated[
+        Sequence[Any],
+        param(
+            "required capability, as NAME or NAME:0.8 for a least proficiency",
+            Spelling(option="--capability", metavar="C"),
+            says=TEXTS_OR_OBJECTS,
+        ),
+    ] = (),
+    autonomy_budget: Annotated[int, param("autonomy level that the work needs", Spelling(option="--level"), ge=0, le=3)]
+    | None = None,
+    aggregation: Annotated[Aggregation, param("when a broadcast has succeeded")] | None = None,
+    no_return: Annotated[Sequence[str], param("receiver of a broadcast that owes no return")] = (),
+    wait: Annotated[bool, param("hold the sender's own task until the return")] | None = None,
+    segment_complete: Annotated[bool, param("the sender's part of the task is complete")] = False,
+    history: Annotated[
+        Sequence[Any], param("message of the conversation so far", Spelling(metavar="JSON"), says=OBJECTS)
+    ] = (),
+    transfer_mode: Annotated[TransferMode, param("how much of the conversation goes along")] | None = None,
+    max_messages: Annotated[int, param("at most so many messages", ge=0)] | None = None,
+    include: Annotated[
+        dict[str, bool],
+        param(
+            "kind of messages: system_messages, tool_calls, tool_results, agent_reasoning",
+            Spelling(metavar="K=JSON"),
+        ),
+    ]
+    | None = None,
+    summary: Annotated[str, param("summary of the conversation")] | None = None,
+    coordinate: Annotated[bool, param("receivers of a broadcast see what the others bring back")] = False,
+    variables: Annotated[dict[str, Any], param("context variable", Spelling(option="--var", metavar="K=JSON"))]
+    | None = None,
+    artifacts: Annotated[
+        Sequence[Any],
+        param("reference to an artifact", Spelling(option="--artifact", metavar="JSON"), says=TEXTS_OR_OBJECTS),
+    ] = (),
+    budget: Annotated[float, param("how much the work may use")] | None = None,
+    deadline: Annotated[str, param("when it must be done, as 2026-02-21T12:00:00Z", Spelling(metavar="TIME"))]
+    | None = None,
+    run: Run | None = None,
+    actor: str | None = None,
+    expect_rev: ExpectedRev | None = None,
+) -> StartedHandoff:
+    """Hand a task over, once the receiver accepts: for good, for a result, to several at once, or up the chain."""
+    proposal = {
+        "type": type,
+        "to": list(to),
+        "reason": reason,
+        "rationale": rationale,
+        "risk": risk,
+        "timeout": _duration(timeout),
+        "on_timeout": on_timeout,
+        "capabilities": list(capabilities),
+        "autonomy_budget": autonomy_budget,
+        "aggregation": aggregation,
+        "no_return": list(no_return),
+        "wait": wait,
+        "segment_complete": segment_complete,
+        "history": list(history),
+        "transfer": _known(transfer_mode=transfer_mode, max_messages=max_messages, include=include, summary=summary),
+        "coordinate": coordinate,
+        "variables": variables or {},
+        "artifacts": list(artifacts),
+        "budget": budget,
+        "deadline": deadline,
+    }
+    with _refusals_recorded(context, initiation.Initiate.operation, task_id, from_agent or actor):
+        _choose(proposal | {"transfer_mode": transfer_mode})
+        context.environment.lookup.resolve(task_id)
+    asked = struct_from(HandoffProposal, proposal)
+    known = _known_receivers(context)
+    done = context.dispatcher.on_task(
+        initiation.Initiate, task_id, run=run, actor=actor, agent=from_agent, proposal=asked, expect_rev=expect_rev
+    )
+    begun = [event.payload["handoffId"] for event in done.events if event.type == "handoff.initiated"]
+    records = {one.id: one for one in _records(context, done)}
+    first = [records[name] for name in begun if records[name].forwarded_from is None] or [records[begun[0]]]
+    return _started(first, _unseen(first, known))
+
+
+def _known_receivers(context: CallContext) -> set[str]:
+    """Who has done something here, or has a host that answers. Ask before the commit: failing must not hide it."""
+    chart = context.environment.chart.readable()
+    hosted = {one.id for one in chart.agents if one.runner.kind != "pull"} if chart is not None else set()
+    return hosted | {HUMAN, *context.environment.store.last_seen()}
+
+
+def _unseen(begun: Sequence[Handoff], known: Collection[str]) -> list[str]:
+    """A warning of receivers that have to answer by themselves and have done nothing here so far."""
+    asked = dict.fromkeys(one.to_agent for one in begun if one.state in model.UNANSWERED)
+    unseen = [name for name in asked if name not in known]
+    has = "has" if len(unseen) == 1 else "have"
+    return [f"{', '.join(unseen)} {has} not been seen yet, and {has} to accept"] if unseen else []
+
+
+@operation(
+    effect="write",
+    example="aof handoff accept 3f2a --agent bob",
+    family=_FAMILY,
+    tier="handoff",
+    worker=True,
+    acts="agent",
+    tool_shows=("handoff_id", "agent", "actor"),
+    over_wire=_accept,
+)
+def handoff_accept(
+    context: CallContext,
+    handoff_id: HandoffId,
+    *,
+    agent: Agent | None = None,
+    reason: Reason | None = None,
+    estimated_completion: Estimate | None = None,
+    actor: str | None = None,
+) -> TakenHandoff:
+    """Take a handoff on; a task that passes to the receiver begins its run."""
+    given = {"reason": reason, "estimated_completion": estimated_completion}
+    handoff, done = _on_handoff(context, answers.Accept, handoff_id, agent=agent, actor=actor, **given)
+    begun = next((event for event in done.events if event.type == "task.attempt.started"), None)
+    if begun is None:
+        return TakenHandoff(handoff=handoff)
+    return TakenHandoff(
+        handoff=handoff,
+        run_id=str(begun.run_id),
+        epoch=begun.payload["epoch"],
+        expires_at=begun.payload["expiresAt"],
+        secret=done.secret if done.secret is not None else msgspec.UNSET,
     )
 
 
-ROWS: tuple[Operation, ...] = (
-    _row(
-        "handoff_new",
-        HandoffNewParams,
-        "Hand a task over, once the receiver accepts: for good, for a result, to several at once, or up the chain.",
-        "aof handoff new --type delegation --from ada --to bob --task 001 --reason 'needs a test' --timeout 30m",
-        result=StartedHandoff,
-        acts="from_agent",
-        extra=(_NO_WAIT,),
-        shows=(
-            *("type", "task_id", "to", "reason", "rationale", "timeout", "on_timeout", "aggregation", "wait"),
-            *("summary", "variables", "run", "actor"),
-        ),
-        sample=(("type", "delegation"), ("to", ("bob",)), ("reason", "needs a test"), ("timeout", "30m")),
-    ),
-    _row(
-        "handoff_accept",
-        HandoffAcceptParams,
-        "Take a handoff on; a task that passes to the receiver begins its run.",
-        "aof handoff accept 3f2a --agent bob",
-        result=dict[str, Any],
-        ask=_accept,
-        worker=True,
-        shows=("handoff_id", "agent", "actor"),
-    ),
-    _row(
-        "handoff_reject",
-        HandoffReasonParams,
-        "Turn a handoff down; another agent is asked, or a person.",
-        "aof handoff reject 3f2a --agent bob --reason 'no time'",
-    ),
-    _row(
-        "handoff_defer",
-        HandoffDeferParams,
-        "Acknowledge a handoff and put the answer off.",
-        "aof handoff defer 3f2a --agent bob --reason 'after lunch'",
-    ),
-    _row(
-        "handoff_return",
-        HandoffReturnParams,
-        "Bring back the result of an accepted handoff.",
-        "aof handoff return 3f2a --agent bob --status success --result '\"done\"'",
-        worker=True,
-        shows=("handoff_id", "status", "result", "artifacts_produced", "notes", "agent", "actor"),
-        sample=(("result", "12 tests pass"),),
-    ),
-    _row(
-        "handoff_answer",
-        HandoffAnswerParams,
-        "Answer a handoff as a person: take it on and answer in one step.",
-        "aof handoff answer 3f2a --text 'use the old format'",
-    ),
-    _row(
-        "handoff_escalate",
-        HandoffEscalateParams,
-        "Pass an escalation on to the next level, with an assessment.",
-        "aof handoff escalate 3f2a --agent bob --rationale 'touches billing'",
-    ),
-    _row(
-        "handoff_reroute",
-        HandoffRerouteParams,
-        "Send an unanswered handoff to another agent; the orchestrator decides.",
-        "aof handoff reroute 3f2a --agent orc --to cem --reason 'bob is away'",
-    ),
-    _row(
-        "handoff_withdraw",
-        HandoffReasonParams,
-        "Take back a handoff that is not over.",
-        "aof handoff withdraw 3f2a --agent ada --reason 'not needed any more'",
-    ),
-    _row(
-        "handoff_resend",
-        HandoffResendParams,
-        "Send a handoff to the same agent again.",
-        "aof handoff resend 3f2a --agent ada",
-    ),
-    _row("handoff_show", HandoffParams, "One handoff.", "aof handoff show 3f2a", effect="read", acts=None),
-    _row(
-        "handoff_list",
-        HandoffFilterParams,
-        "Handoffs of a task, from or to an agent.",
-        "aof handoff list --to swe-qa",
-        result=HandoffList,
-        effect="read",
-        acts=None,
-        ask=_list,
-        worker=True,
-    ),
-    _row(
-        "handoff_group",
-        HandoffGroupParams,
-        "What the returns of a broadcast come to.",
-        "aof handoff group 3f2a",
-        result=Group,
-        effect="read",
-        acts=None,
-    ),
-    _row(
-        "handoff_chain",
-        HandoffChainParams,
-        "The handoffs of a task as a sequence diagram in Mermaid.",
-        "aof handoff chain 001",
-        result=dict[str, Any],
-        effect="read",
-        acts=None,
-    ),
+@operation(
+    effect="write",
+    example="aof handoff reject 3f2a --agent bob --reason 'no time'",
+    family=_FAMILY,
+    tier="handoff",
+    acts="agent",
 )
+def handoff_reject(
+    context: CallContext, handoff_id: HandoffId, reason: Reason, *, agent: Agent | None = None, actor: str | None = None
+) -> Handoff:
+    """Turn a handoff down; another agent is asked, or a person."""
+    return _on_handoff(context, answers.RejectHandoff, handoff_id, agent=agent, actor=actor, reason=reason)[0]
 
 
-class HandoffService:
-    """Control, context and responsibility passing from one agent to another."""
+@operation(
+    effect="write",
+    example="aof handoff defer 3f2a --agent bob --reason 'after lunch'",
+    family=_FAMILY,
+    tier="handoff",
+    acts="agent",
+)
+def handoff_defer(
+    context: CallContext,
+    handoff_id: HandoffId,
+    reason: Reason,
+    *,
+    agent: Agent | None = None,
+    estimated_completion: Estimate | None = None,
+    actor: str | None = None,
+) -> Handoff:
+    """Acknowledge a handoff and put the answer off."""
+    given = {"reason": reason, "estimated_completion": estimated_completion}
+    return _on_handoff(context, answers.Defer, handoff_id, agent=agent, actor=actor, **given)[0]
 
-    def __init__(self, environment: Environment, dispatcher: Dispatcher) -> None:
-        self._environment = environment
-        self._dispatcher = dispatcher
 
-    def handoff_new(
-        self,
-        *,
-        type: str,  # noqa: A002 - the name of the field
-        task_id: str,
-        reason: str,
-        from_agent: str | None = None,
-        to: Sequence[str] = (),
-        rationale: str = "",
-        risk: str = "low",
-        timeout: float | str | None = None,
-        on_timeout: str = "retry",
-        capabilities: Sequence[Any] = (),
-        autonomy_budget: int | None = None,
-        aggregation: str | None = None,
-        no_return: Sequence[str] = (),
-        wait: bool | None = None,
-        segment_complete: bool = False,
-        history: Sequence[Any] = (),
-        transfer_mode: str | None = None,
-        max_messages: int | None = None,
-        include: dict[str, bool] | None = None,
-        summary: str | None = None,
-        variables: dict[str, Any] | None = None,
-        artifacts: Sequence[Any] = (),
-        coordinate: bool = False,
-        budget: float | None = None,
-        deadline: str | None = None,
-        run: str | None = None,
-        actor: str | None = None,
-    ) -> StartedHandoff:
-        """Hand a task over: `sequential`, `delegation`, `broadcast` or `escalation`, from one agent to another."""
-        proposal = {
-            "type": type,
-            "to": list(to),
-            "reason": reason,
-            "rationale": rationale,
-            "risk": risk,
-            "timeout": _duration(timeout),
-            "on_timeout": on_timeout,
-            "capabilities": list(capabilities),
-            "autonomy_budget": autonomy_budget,
-            "aggregation": aggregation,
-            "no_return": list(no_return),
-            "wait": wait,
-            "segment_complete": segment_complete,
-            "history": list(history),
-            "transfer": _known(
-                transfer_mode=transfer_mode, max_messages=max_messages, include=include, summary=summary
-            ),
-            "coordinate": coordinate,
-            "variables": variables or {},
-            "artifacts": list(artifacts),
-            "budget": budget,
-            "deadline": deadline,
-        }
-        with self._refusals_recorded(initiation.Initiate.operation, task_id, from_agent or actor):
-            _choose(proposal | {"transfer_mode": transfer_mode})
-            self._environment.lookup.resolve(task_id)
-        asked = struct_from(HandoffProposal, proposal)
-        known = self._known_receivers()
-        done = self._on_task(initiation.Initiate, task_id, run=run, actor=actor, agent=from_agent, proposal=asked)
-        begun = [event.payload["handoffId"] for event in done.events if event.type == "handoff.initiated"]
-        records = {one.id: one for one in self._records(done)}
-        first = [records[name] for name in begun if records[name].forwarded_from is None] or [records[begun[0]]]
-        return _started(first, _unseen(first, known))
+@operation(
+    effect="write",
+    example="aof handoff return 3f2a --agent bob --status success --result '\"done\"'",
+    family=_FAMILY,
+    tier="handoff",
+    worker=True,
+    acts="agent",
+    tool_shows=("handoff_id", "status", "result", "artifacts_produced", "notes", "agent", "actor"),
+    tool_example=(("result", "12 tests pass"),),
+)
+def handoff_return(
+    context: CallContext,
+    handoff_id: HandoffId,
+    *,
+    status: Annotated[ReturnStatus, param("how the work ended")],
+    agent: Agent | None = None,
+    result: Annotated[Any, param("result: text, or any JSON", Spelling(metavar="JSON"))] | None = None,
+    content_type: Annotated[ContentType, param("what the result is")] | None = None,
+    to_agent: Annotated[str, param("sender that it goes to", Spelling(option="--to", target="to"))] | None = None,
+    variables_changed: Annotated[
+        dict[str, Any],
+        param("changed context variable", Spelling(option="--var", metavar="K=JSON", target="variables")),
+    ]
+    | None = None,
+    artifacts_produced: Annotated[
+        Sequence[Any],
+        param(
+            "artifact that was made",
+            Spelling(option="--artifact", metavar="JSON", target="artifacts"),
+            says=TEXTS_OR_OBJECTS,
+        ),
+    ] = (),
+    tokens_consumed: Annotated[int, param("tokens that it took", Spelling(option="--tokens"), ge=0)] | None = None,
+    notes: Annotated[str, param("remarks for the sender")] = "",
+    actor: str | None = None,
+) -> Handoff:
+    """Bring back the result of an accepted handoff."""
+    given = {
+        "status": status,
+        "result": result,
+        "content_type": content_type,
+        "to_agent": to_agent,
+        "variables_changed": variables_changed or {},
+        "artifacts_produced": list(artifacts_produced),
+        "tokens_consumed": tokens_consumed,
+        "notes": notes,
+    }
+    return _on_handoff(context, answers.ReturnResult, handoff_id, agent=agent, actor=actor, **given)[0]
 
-    def _known_receivers(self) -> set[str]:
-        """Who has done something here, or has a host that answers. Ask before the commit: failing must not hide it."""
-        chart = self._environment.chart.readable()
-        hosted = {one.id for one in chart.agents if one.runner.kind != "pull"} if chart is not None else set()
-        return hosted | {HUMAN, *self._environment.store.last_seen()}
 
-    def handoff_accept(
-        self,
-        handoff_id: str,
-        *,
-        agent: str | None = None,
-        reason: str | None = None,
-        estimated_completion: str | None = None,
-        actor: str | None = None,
-    ) -> TakenHandoff:
-        """Take a handoff on. Where the task itself passes to the receiver, this begins its run."""
-        given = {"reason": reason, "estimated_completion": estimated_completion}
-        handoff, done = self._on_handoff(answers.Accept, handoff_id, agent=agent, actor=actor, **given)
-        begun = next((event for event in done.events if event.type == "task.attempt.started"), None)
-        if begun is None:
-            return TakenHandoff(handoff=handoff)
-        return TakenHandoff(
-            handoff=handoff,
-            run_id=str(begun.run_id),
-            epoch=begun.payload["epoch"],
-            expires_at=begun.payload["expiresAt"],
-            secret=done.secret if done.secret is not None else msgspec.UNSET,
-        )
+@operation(
+    effect="write",
+    example="aof handoff answer 3f2a --text 'use the old format'",
+    family=_FAMILY,
+    tier="handoff",
+    acts="agent",
+)
+def handoff_answer(
+    context: CallContext,
+    handoff_id: HandoffId,
+    text: Annotated[str, param("the answer", Spelling(stdin=True))],
+    *,
+    status: Annotated[ReturnStatus, param("how the work ended")] = "success",
+    agent: Agent | None = None,
+    actor: str | None = None,
+) -> Handoff:
+    """Answer a handoff as a person: take it on and answer in one step."""
+    given = {"text": text, "status": status}
+    return _on_handoff(context, answers.AnswerHandoff, handoff_id, agent=agent, actor=actor, **given)[0]
 
-    def handoff_reject(
-        self, handoff_id: str, reason: str, *, agent: str | None = None, actor: str | None = None
-    ) -> Handoff:
-        """Turn a handoff down; the work goes to another agent, or to a person."""
-        return self._on_handoff(answers.RejectHandoff, handoff_id, agent=agent, actor=actor, reason=reason)[0]
 
-    def handoff_defer(
-        self,
-        handoff_id: str,
-        reason: str,
-        *,
-        agent: str | None = None,
-        estimated_completion: str | None = None,
-        actor: str | None = None,
-    ) -> Handoff:
-        """Acknowledge a handoff and put the answer off."""
-        given = {"reason": reason, "estimated_completion": estimated_completion}
-        return self._on_handoff(answers.Defer, handoff_id, agent=agent, actor=actor, **given)[0]
+@operation(
+    effect="write",
+    example="aof handoff escalate 3f2a --agent bob --rationale 'touches billing'",
+    family=_FAMILY,
+    tier="handoff",
+    acts="agent",
+)
+def handoff_escalate(
+    context: CallContext,
+    handoff_id: HandoffId,
+    rationale: Annotated[str, param("one's own assessment of the matter")],
+    *,
+    to_agent: Annotated[str, param("suggested target", Spelling(option="--to", target="to"))] | None = None,
+    agent: Agent | None = None,
+    actor: str | None = None,
+) -> Handoff:
+    """Pass an escalation on to the next level, with an assessment.
 
-    def handoff_return(
-        self,
-        handoff_id: str,
-        *,
-        status: str,
-        agent: str | None = None,
-        result: Any = None,
-        content_type: str | None = None,
-        to_agent: str | None = None,
-        variables_changed: dict[str, Any] | None = None,
-        artifacts_produced: Sequence[Any] = (),
-        tokens_consumed: int | None = None,
-        notes: str = "",
-        actor: str | None = None,
-    ) -> Handoff:
-        """Bring back what came of an accepted handoff: `success`, `partial`, `failed` or `timeout`."""
-        given = {
-            "status": status,
-            "result": result,
-            "content_type": content_type,
-            "to_agent": to_agent,
-            "variables_changed": variables_changed or {},
-            "artifacts_produced": list(artifacts_produced),
-            "tokens_consumed": tokens_consumed,
-            "notes": notes,
-        }
-        return self._on_handoff(answers.ReturnResult, handoff_id, agent=agent, actor=actor, **given)[0]
+    Answers with the new handoff.
+    """
+    given = {"rationale": rationale, "to_agent": to_agent}
+    old = _on_handoff(context, initiation.Escalate, handoff_id, agent=agent, actor=actor, **given)[0]
+    return handoff_show(context, old.forwarded_to or old.id)
 
-    def handoff_answer(
-        self,
-        handoff_id: str,
-        text: str,
-        *,
-        status: str = "success",
-        agent: str | None = None,
-        actor: str | None = None,
-    ) -> Handoff:
-        """Answer a handoff as a person: take it on and bring back the answer in one step."""
-        given = {"text": text, "status": status}
-        return self._on_handoff(answers.AnswerHandoff, handoff_id, agent=agent, actor=actor, **given)[0]
 
-    def handoff_escalate(
-        self,
-        handoff_id: str,
-        rationale: str,
-        *,
-        to_agent: str | None = None,
-        agent: str | None = None,
-        actor: str | None = None,
-    ) -> Handoff:
-        """Pass an escalation on to the next level, with one's own assessment. Answers with the new handoff."""
-        given = {"rationale": rationale, "to_agent": to_agent}
-        old = self._on_handoff(initiation.Escalate, handoff_id, agent=agent, actor=actor, **given)[0]
-        return self.handoff_show(old.forwarded_to or old.id)
+@operation(
+    effect="write",
+    example="aof handoff reroute 3f2a --agent orc --to cem --reason 'bob is away'",
+    family=_FAMILY,
+    tier="handoff",
+    acts="agent",
+)
+def handoff_reroute(
+    context: CallContext,
+    handoff_id: HandoffId,
+    reason: Reason,
+    *,
+    agent: Agent | None = None,
+    to_agent: Annotated[str, param("agent to ask instead; else routing chooses", Spelling(option="--to", target="to"))]
+    | None = None,
+    actor: str | None = None,
+) -> Handoff:
+    """Send an unanswered handoff to another agent; the orchestrator decides.
 
-    def handoff_reroute(
-        self,
-        handoff_id: str,
-        reason: str,
-        *,
-        to_agent: str | None = None,
-        agent: str | None = None,
-        actor: str | None = None,
-    ) -> Handoff:
-        """Send an unanswered handoff to another agent; without a name, routing chooses. Answers with the new one."""
-        given = {"reason": reason, "to_agent": to_agent}
-        old = self._on_handoff(initiation.Reroute, handoff_id, agent=agent, actor=actor, **given)[0]
-        return self.handoff_show(old.forwarded_to or old.id)
+    Without a name, routing chooses. Answers with the new handoff.
+    """
+    given = {"reason": reason, "to_agent": to_agent}
+    old = _on_handoff(context, initiation.Reroute, handoff_id, agent=agent, actor=actor, **given)[0]
+    return handoff_show(context, old.forwarded_to or old.id)
 
-    def handoff_withdraw(
-        self, handoff_id: str, reason: str, *, agent: str | None = None, actor: str | None = None
-    ) -> Handoff:
-        """Take back a handoff that is not over; nobody else is asked."""
-        return self._on_handoff(answers.Withdraw, handoff_id, agent=agent, actor=actor, reason=reason)[0]
 
-    def handoff_resend(
-        self, handoff_id: str, reason: str | None = None, *, agent: str | None = None, actor: str | None = None
-    ) -> Handoff:
-        """Send a handoff to the same agent again, at most three times."""
-        return self._on_handoff(answers.Resend, handoff_id, agent=agent, actor=actor, reason=reason)[0]
+@operation(
+    effect="write",
+    example="aof handoff withdraw 3f2a --agent ada --reason 'not needed any more'",
+    family=_FAMILY,
+    tier="handoff",
+    acts="agent",
+)
+def handoff_withdraw(
+    context: CallContext, handoff_id: HandoffId, reason: Reason, *, agent: Agent | None = None, actor: str | None = None
+) -> Handoff:
+    """Take back a handoff that is not over."""
+    return _on_handoff(context, answers.Withdraw, handoff_id, agent=agent, actor=actor, reason=reason)[0]
 
-    def handoff_show(self, handoff_id: str) -> Handoff:
-        """One handoff, by its ID or the beginning of it."""
-        return HandoffLookup(self._environment.store).get(handoff_id)
 
-    def handoff_list(
-        self,
-        *,
-        task: str | None = None,
-        from_agent: str | None = None,
-        to_agent: str | None = None,
-        state: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Handoffs:
-        """The handoffs, oldest first: of one task (as child or as parent), from or to one agent, in one state.
+@operation(effect="write", example="aof handoff resend 3f2a --agent ada", family=_FAMILY, tier="handoff", acts="agent")
+def handoff_resend(
+    context: CallContext,
+    handoff_id: HandoffId,
+    reason: Reason | None = None,
+    *,
+    agent: Agent | None = None,
+    actor: str | None = None,
+) -> Handoff:
+    """Send a handoff to the same agent again."""
+    return _on_handoff(context, answers.Resend, handoff_id, agent=agent, actor=actor, reason=reason)[0]
 
-        The state `open` stands for every one that something is still to come of.
-        """
-        task_id = self._environment.lookup.resolve(task) if task is not None else None
-        found = tuple(
-            handoff
-            for handoff in self._environment.store.handoffs()
-            if task_id in (None, handoff.task_id, handoff.parent_task_id)
-            and from_agent in (None, handoff.from_agent)
-            and to_agent in (None, handoff.to_agent)
-            and (state in (None, handoff.state) or (state == "open" and handoff.is_open))
-        )
-        page, following = read_models.paged("handoff_list", found, _place, limit=limit, cursor=cursor)
-        return Handoffs(page, total=len(found), next_cursor=following)
 
-    def handoff_inbox(self, agent: str) -> tuple[Handoff, ...]:
-        """The open handoffs that are addressed to an agent, oldest first; a person's are those to `human`, too."""
-        store = self._environment.store
-        handed = store.find(Query(open_handoffs=True)).tasks
-        person = agent in self._environment.policy.maintainers
-        names = (agent, HUMAN) if person else (agent,)
-        return tuple(one for one in store.handoffs(handed) if one.is_open and one.to_agent in names)
+@operation(effect="read", example="aof handoff show 3f2a", family=_FAMILY, tier="handoff")
+def handoff_show(context: CallContext, handoff_id: HandoffId) -> Handoff:
+    """One handoff."""
+    return HandoffLookup(context.environment.store).get(handoff_id)
 
-    def handoff_group(self, group_id: str) -> Group:
-        """What the returns of a broadcast come to; any of its handoffs stands for it too."""
-        every = self._environment.store.handoffs()
-        part = group_id.strip().lower()
-        found = [one for one in every if (one.broadcast_group_id or "").startswith(part) and one.broadcast_group_id]
-        if not part or len({one.broadcast_group_id for one in found}) != 1:
-            member = self.handoff_show(group_id)
-            found = [one for one in every if one.broadcast_group_id == member.broadcast_group_id]
-            if member.broadcast_group_id is None:
-                raise missing_handoff(group_id)
-        return answers.aggregated(found)
 
-    def handoff_chain(self, task_id: str) -> dict[str, Any]:
-        """All handoffs of a task and of those below it, as a sequence diagram in Mermaid."""
-        full = self._environment.lookup.resolve(task_id)
-        return drawn(full, self.handoff_list(task=full))
+@operation(
+    effect="read", example="aof handoff list --to swe-qa", family=_FAMILY, tier="handoff", worker=True, over_wire=_list
+)
+def handoff_list(
+    context: CallContext,
+    *,
+    task: Annotated[str, param("only of this task, as child or as parent", Spelling(metavar="ID"))] | None = None,
+    from_agent: Annotated[str, param("only from this agent", Spelling(option="--from", metavar="A"))] | None = None,
+    to_agent: Annotated[str, param("only to this agent", Spelling(option="--to", metavar="A", target="to"))]
+    | None = None,
+    state: Annotated[str, param("only in this state; `open` for all that are not over")] | None = None,
+    limit: Annotated[int, param("at most this many", ge=0)] | None = None,
+    cursor: Cursor | None = None,
+) -> Handoffs:
+    """Handoffs of a task, from or to an agent.
 
-    @contextmanager
-    def _refusals_recorded(self, operation: str, task_id: str, agent: str | None) -> Iterator[None]:
-        """Record why there is no command at all; what a command refuses, it records itself."""
-        try:
-            yield
-        except AofError as refusal:
-            here, actor = self._environment, self._dispatcher.actor
-            draft = refused_call(operation, task_id if is_task_id(task_id) else "", agent or actor, refusal)
-            messages_service.record_remark(here.store, here.clock, draft, actor)
-            raise
+    The state `open` stands for every one that something is still to come of.
+    """
+    task_id = context.environment.lookup.resolve(task) if task is not None else None
+    found = tuple(
+        handoff
+        for handoff in context.environment.store.handoffs()
+        if task_id in (None, handoff.task_id, handoff.parent_task_id)
+        and from_agent in (None, handoff.from_agent)
+        and to_agent in (None, handoff.to_agent)
+        and (state in (None, handoff.state) or (state == "open" and handoff.is_open))
+    )
+    page, following = read_models.paged("handoff_list", found, _place, limit=limit, cursor=cursor)
+    return Handoffs(page, total=len(found), next_cursor=following)
 
-    def _on_task(self, kind: type[initiation.Initiate], task_id: str, /, **given: Any) -> Done:
-        done = self._dispatcher.on_task(kind, task_id, **given)
-        if done.decision.refusal is not None:
-            raise done.decision.refusal
-        return done
 
-    def _on_handoff(self, kind: type[OnHandoff], handoff_id: str, /, **given: Any) -> tuple[Handoff, Done]:
-        """Carry out a command about a handoff that there is, and tell how it stands afterwards."""
-        known = HandoffLookup(self._environment.store).get(handoff_id)
-        command = self._dispatcher.command(kind, {"task_id": known.task_id, "handoff_id": known.id, **given})
-        done = self._dispatcher.dispatch(command)
-        if done.decision.refusal is not None:
-            raise done.decision.refusal
-        return self.handoff_show(known.id), done
+@method
+def handoff_inbox(context: CallContext, agent: str) -> tuple[Handoff, ...]:
+    """The open handoffs that are addressed to an agent, oldest first; a person's are those to `human`, too."""
+    store = context.environment.store
+    handed = store.find(Query(open_handoffs=True)).tasks
+    person = agent in context.environment.policy.maintainers
+    names = (agent, HUMAN) if person else (agent,)
+    return tuple(one for one in store.handoffs(handed) if one.is_open and one.to_agent in names)
 
-    def _records(self, done: Done) -> tuple[Handoff, ...]:
-        assert done.task is not None
-        return self._environment.store.handoffs((done.task,))
+
+@operation(effect="read", example="aof handoff group 3f2a", family=_FAMILY, tier="handoff")
+def handoff_group(
+    context: CallContext,
+    group_id: Annotated[
+        str, param("broadcast group, or one of its handoffs", Spelling(place="GROUP", target="handoff_id"))
+    ],
+) -> Group:
+    """What the returns of a broadcast come to.
+
+    Any of its handoffs stands for it too.
+    """
+    every = context.environment.store.handoffs()
+    part = group_id.strip().lower()
+    found = [one for one in every if (one.broadcast_group_id or "").startswith(part) and one.broadcast_group_id]
+    if not part or len({one.broadcast_group_id for one in found}) != 1:
+        member = handoff_show(context, group_id)
+        found = [one for one in every if one.broadcast_group_id == member.broadcast_group_id]
+        if member.broadcast_group_id is None:
+            raise missing_handoff(group_id)
+    return answers.aggregated(found)
+
+
+@operation(effect="read", example="aof handoff chain 001", family=_FAMILY, tier="handoff")
+def handoff_chain(
+    context: CallContext,
+    task_id: Annotated[str, param("task ID or a unique part of it", Spelling(place="TASK", target="handoff_id"))],
+) -> dict[str, Any]:
+    """The handoffs of a task as a sequence diagram in Mermaid."""
+    full = context.environment.lookup.resolve(task_id)
+    return drawn(full, handoff_list(context, task=full))
+
+
+@contextmanager
+def _refusals_recorded(context: CallContext, operation: str, task_id: str, agent: str | None) -> Iterator[None]:
+    """Record why there is no command at all; what a command refuses, it records itself."""
+    try:
+        yield
+    except AofError as refusal:
+        here, actor = context.environment, context.actor
+        draft = refused_call(operation, task_id if is_task_id(task_id) else "", agent or actor, refusal)
+        messages_service.record_remark(here.store, here.clock, draft, actor)
+        raise
+
+
+def _on_handoff(context: CallContext, kind: type[OnHandoff], handoff_id: str, /, **given: Any) -> tuple[Handoff, Done]:
+    """Carry out a command about a handoff that there is, and tell how it stands afterwards."""
+    known = HandoffLookup(context.environment.store).get(handoff_id)
+    command = context.dispatcher.command(kind, {"task_id": known.task_id, "handoff_id": known.id, **given})
+    done = context.dispatch(command)
+    if done.decision.refusal is not None:
+        raise done.decision.refusal
+    return handoff_show(context, known.id), done
+
+
+def _records(context: CallContext, done: Done) -> tuple[Handoff, ...]:
+    assert done.task is not None
+    return context.environment.store.handoffs((done.task,))
 
 
 def _choose(given: dict[str, Any]) -> None:
@@ -785,14 +607,6 @@ def _duration(given: float | str | None) -> str | None:
     """A duration as the record has it; a plain number counts seconds."""
     plain = isinstance(given, int | float) or (isinstance(given, str) and given.replace(".", "", 1).isdigit())
     return f"{given}s" if plain else None if given is None else str(given)
-
-
-def _unseen(begun: Sequence[Handoff], known: Collection[str]) -> list[str]:
-    """A warning of receivers that have to answer by themselves and have done nothing here so far."""
-    asked = dict.fromkeys(one.to_agent for one in begun if one.state in model.UNANSWERED)
-    unseen = [name for name in asked if name not in known]
-    has = "has" if len(unseen) == 1 else "have"
-    return [f"{', '.join(unseen)} {has} not been seen yet, and {has} to accept"] if unseen else []
 
 
 def _started(begun: list[Handoff], also: Sequence[str]) -> StartedHandoff:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from aof.documents import reading
 from aof.errors import AofError, InvalidInput
@@ -33,11 +32,8 @@ from aof.kernel.commands import Create
 from aof.kernel.declarations import (
     OBJECTS,
     TASK_TEXT,
-    Cli,
     Extra,
     Family,
-    Operation,
-    Params,
     Resource,
     Spelling,
     Tags,
@@ -48,6 +44,7 @@ from aof.kernel.declarations import (
     param,
 )
 from aof.kernel.model import OURSELVES, Priority, iso
+from aof.kernel.operation import operation
 from aof.kernel.results import Result
 from aof.store.directory import Problem
 from aof.support import nesting
@@ -58,8 +55,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.jobs.rules import JobsFile
     from aof.kernel.commands import OnTask
-    from aof.kernel.context import Environment
-    from aof.kernel.dispatcher import Dispatcher
+    from aof.kernel.context import CallContext, Environment
     from aof.kernel.unit_of_work import Done
 
 
@@ -103,123 +99,157 @@ class JobRemoved(Result, frozen=True, kw_only=True):
     job_id: str
 
 
-class JobService:
-    """Adds, shows, runs and removes jobs."""
+_JOB = Family(
+    verb="job",
+    help="add, list, show, pause, resume, run or remove jobs: schedules and batches that create tasks",
+    example="aof job add nightly --cron '0 2 * * *' --title 'Nightly check'",
+    place="name of the job",
+    section="team",
+    order=45,
+)
+_Name = Annotated[str, param("name of the job", Spelling(place="NAME"))]
 
-    def __init__(self, environment: Environment, dispatcher: Dispatcher) -> None:
-        self._environment = environment
-        self._dispatcher = dispatcher
 
-    def job_add(
-        self,
-        job_id: str,
-        *,
-        title: str | None = None,
-        cron: str | None = None,
-        at: str | None = None,
-        timezone: str = "UTC",
-        missed: str = "once",
-        items: Sequence[Any] = (),
-        brief: str = "",
-        agent: str | None = None,
-        role: str | None = None,
-        team: str | None = None,
-        priority: Priority = "normal",
-        tags: Sequence[str] = (),
-        workflow: str | None = None,
-        parent_id: str | None = None,
-        resource: str | None = None,
-        review: bool = True,
-        actor: str | None = None,
-    ) -> JobShown:
-        """Add a job: a task at the times of a cron expression or once, or a batch of tasks."""
-        parent = self._environment.lookup.resolve(parent_id) if parent_id else None
-        given = {
-            "title": title,
-            "brief": brief,
-            "agent": agent,
-            "role": role,
-            "team": team,
-            "priority": priority,
-            "tags": tuple(tags),
-            "workflow": workflow,
-            "parentId": parent,
-            "resource": resource,
-            "review": review,
-        }
-        caller = actor or self._dispatcher.actor
-        record = rules.Job(
-            id=job_id,
-            created_by=caller,
-            created_at="",
-            cron=cron,
-            at=None if at is None else _moment(at, timezone),
-            timezone=timezone,
-            missed=missed,
-            task=None if title is None else _task(given, "the task"),
-            items=tuple(_task(item, f"item {number}") for number, item in enumerate(items, 1)),
-        )
-        self._dispatcher.dispatch(AddJob(actor=caller, job_id=job_id, job=record))
-        return self.job_show(job_id)
+@operation(
+    effect="append",
+    example="aof job add nightly --cron '0 2 * * *' --title 'Nightly check'",
+    extra=(Extra(option="--file", help="a batch: one task per line, as JSON; or -", metavar="FILE"),),
+    family=_JOB,
+    needs="lead",
+    shows_defaults=("priority", "tags"),
+)
+def job_add(
+    context: CallContext,
+    job_id: _Name,
+    *,
+    title: Annotated[str, param("title of the tasks that it creates")] | None = None,
+    cron: Annotated[str, param("minute, hour, day of month, month and day of week, or @daily")] | None = None,
+    at: Annotated[str, param("time of a job that runs once, such as 2026-03-02T09:00")] | None = None,
+    timezone: Annotated[str, param("time zone of both, such as Europe/Berlin")] = "UTC",
+    missed: Annotated[
+        str,
+        param("what to do about times when nothing ran: skip, once (the newest) or all", says=one_of(MISSED)),
+    ] = "once",
+    items: Annotated[
+        Sequence[Any],
+        param("task of a batch, as a JSON object", Spelling(option="--item", metavar="JSON"), says=OBJECTS),
+    ] = (),
+    brief: Annotated[str, param("description, as Markdown", TASK_TEXT)] = "",
+    agent: TargetAgent | None = None,
+    team: TargetTeam | None = None,
+    role: TargetRole | None = None,
+    priority: Priority = "normal",
+    tags: Tags = (),
+    workflow: Annotated[str, param("workflow to pass through")] | None = None,
+    parent_id: Annotated[str, param("parent task", Spelling(option="--parent", metavar="ID"))] | None = None,
+    resource: Resource | None = None,
+    review: Annotated[
+        bool, param("whether a review follows", Spelling(option="--no-review", help="skip the review"))
+    ] = True,
+    actor: str | None = None,
+) -> JobShown:
+    """Add a job that creates a task at the times of a cron expression or once, or a batch of tasks."""
+    parent = context.environment.lookup.resolve(parent_id) if parent_id else None
+    given = {
+        "title": title,
+        "brief": brief,
+        "agent": agent,
+        "role": role,
+        "team": team,
+        "priority": priority,
+        "tags": tuple(tags),
+        "workflow": workflow,
+        "parentId": parent,
+        "resource": resource,
+        "review": review,
+    }
+    caller = actor or context.actor
+    record = rules.Job(
+        id=job_id,
+        created_by=caller,
+        created_at="",
+        cron=cron,
+        at=None if at is None else _moment(at, timezone),
+        timezone=timezone,
+        missed=missed,
+        task=None if title is None else _task(given, "the task"),
+        items=tuple(_task(item, f"item {number}") for number, item in enumerate(items, 1)),
+    )
+    context.dispatch(AddJob(actor=caller, job_id=job_id, job=record))
+    return job_show(context, job_id)
 
-    def job_list(self) -> JobList:
-        """All jobs, by name."""
-        file = read_jobs(self._environment)
-        shown = tuple(self._shown(job, whole=False) for _, job in sorted(file.jobs.items()))
-        return JobList(jobs=shown, unusable={name: one.error.message for name, one in sorted(file.unusable.items())})
 
-    def job_show(self, job_id: str) -> JobShown:
-        """One job, with what has come of each item of a batch."""
-        return self._shown(find_job(read_jobs(self._environment), job_id), whole=True)
+@operation(effect="read", example="aof job list", family=_JOB)
+def job_list(context: CallContext) -> JobList:
+    """All jobs, and when they are due next."""
+    file = read_jobs(context.environment)
+    shown = tuple(_shown(context, job, whole=False) for _, job in sorted(file.jobs.items()))
+    return JobList(jobs=shown, unusable={name: one.error.message for name, one in sorted(file.unusable.items())})
 
-    def job_pause(self, job_id: str, *, actor: str | None = None) -> JobShown:
-        """Let nothing come of a job until it is resumed."""
-        return self._changed(job_id, rules.PAUSED, actor)
 
-    def job_resume(self, job_id: str, *, actor: str | None = None) -> JobShown:
-        """Let a paused job go on; what came due meanwhile is left out."""
-        return self._changed(job_id, rules.RESUMED, actor)
+@operation(effect="read", example="aof job show nightly", family=_JOB)
+def job_show(context: CallContext, job_id: _Name) -> JobShown:
+    """One job: what it creates and when, and what has come of it."""
+    return _shown(context, find_job(read_jobs(context.environment), job_id), whole=True)
 
-    def job_run(self, job_id: str, *, actor: str | None = None) -> JobRan:
-        """Create the job's task now, beside its schedule; of a batch, everything that is still to be created."""
-        here, outcomes = self._environment, list[rules.JobOutcome]()
-        caller = actor or self._dispatcher.actor
-        while True:
-            job = find_job(read_jobs(here), job_id)
-            occasions = rules.by_hand(job, here.clock.now())
-            taken = tuple(dispatched(here, self._dispatcher.dispatch, job, occasions, caller))
-            outcomes += taken
-            if not job.items or not taken:
-                return JobRan(job_id=job_id, outcomes=tuple(outcomes))
 
-    def job_rm(self, job_id: str, *, actor: str | None = None) -> JobRemoved:
-        """Remove a job; the tasks that it has created stay."""
-        self._dispatcher.dispatch(ChangeJob(actor=actor or self._dispatcher.actor, job_id=job_id, event=rules.REMOVED))
-        return JobRemoved(job_id=job_id)
+@operation(effect="write", example="aof job pause nightly", family=_JOB, needs="lead")
+def job_pause(context: CallContext, job_id: _Name, *, actor: str | None = None) -> JobShown:
+    """Let nothing come of a job until it is resumed."""
+    return _changed(context, job_id, rules.PAUSED, actor)
 
-    def _changed(self, job_id: str, event: str, actor: str | None) -> JobShown:
-        self._dispatcher.dispatch(ChangeJob(actor=actor or self._dispatcher.actor, job_id=job_id, event=event))
-        return self.job_show(job_id)
 
-    def _shown(self, job: rules.Job, *, whole: bool) -> JobShown:
-        coming = rules.next_due(job, self._environment.clock.now()) if not job.items else None
-        return JobShown(
-            job_id=job.id,
-            state="ended" if job.ended else "paused" if job.paused else "active",
-            created_by=job.created_by,
-            created_at=job.created_at,
-            cron=job.cron,
-            at=job.at,
-            timezone=job.timezone,
-            missed=job.missed,
-            next_due=None if coming is None else iso(coming),
-            task=job.task,
-            items=len(job.items),
-            done=job.done,
-            created=job.created,
-            last=job.last,
-            outcomes=job.outcomes if whole else (),
-        )
+@operation(effect="write", example="aof job resume nightly", family=_JOB, needs="lead")
+def job_resume(context: CallContext, job_id: _Name, *, actor: str | None = None) -> JobShown:
+    """Let a paused job go on; what came due meanwhile is left out."""
+    return _changed(context, job_id, rules.RESUMED, actor)
+
+
+@operation(effect="append", example="aof job run nightly", family=_JOB, needs="lead")
+def job_run(context: CallContext, job_id: _Name, *, actor: str | None = None) -> JobRan:
+    """Create the job's task now, beside its schedule; of a batch, everything that is still to be created."""
+    here, outcomes = context.environment, list[rules.JobOutcome]()
+    caller = actor or context.actor
+    while True:
+        job = find_job(read_jobs(here), job_id)
+        occasions = rules.by_hand(job, here.clock.now())
+        taken = tuple(dispatched(here, context.dispatcher.dispatch, job, occasions, caller))
+        outcomes += taken
+        if not job.items or not taken:
+            return JobRan(job_id=job_id, outcomes=tuple(outcomes))
+
+
+@operation(effect="destructive", example="aof job rm nightly", family=_JOB, needs="lead")
+def job_rm(context: CallContext, job_id: _Name, *, actor: str | None = None) -> JobRemoved:
+    """Remove a job; the tasks that it has created stay."""
+    context.dispatch(ChangeJob(actor=actor or context.actor, job_id=job_id, event=rules.REMOVED))
+    return JobRemoved(job_id=job_id)
+
+
+def _changed(context: CallContext, job_id: str, event: str, actor: str | None) -> JobShown:
+    context.dispatch(ChangeJob(actor=actor or context.actor, job_id=job_id, event=event))
+    return job_show(context, job_id)
+
+
+def _shown(context: CallContext, job: rules.Job, *, whole: bool) -> JobShown:
+    coming = rules.next_due(job, context.environment.clock.now()) if not job.items else None
+    return JobShown(
+        job_id=job.id,
+        state="ended" if job.ended else "paused" if job.paused else "active",
+        created_by=job.created_by,
+        created_at=job.created_at,
+        cron=job.cron,
+        at=job.at,
+        timezone=job.timezone,
+        missed=job.missed,
+        next_due=None if coming is None else iso(coming),
+        task=job.task,
+        items=len(job.items),
+        done=job.done,
+        created=job.created,
+        last=job.last,
+        outcomes=job.outcomes if whole else (),
+    )
 
 
 def _moment(text: str, timezone: str) -> str:
@@ -318,139 +348,3 @@ def _creation(job: Job, task: JobTask, key: str, task_id: str) -> Create:
         metadata={} if task.review else {"reviewRequired": False},
         key=key,
     )
-
-
-_JOB = Family(
-    verb="job",
-    help="add, list, show, pause, resume, run or remove jobs: schedules and batches that create tasks",
-    example="aof job add nightly --cron '0 2 * * *' --title 'Nightly check'",
-    place="name of the job",
-)
-_Name = Annotated[str, param("name of the job", Spelling(place="NAME"))]
-
-
-class JobParams(Params, frozen=True, kw_only=True):
-    """Parameters of an operation on one job."""
-
-    job_id: _Name
-
-
-class JobAddParams(JobParams, frozen=True, kw_only=True):
-    """A new job: when, and what it creates."""
-
-    title: Annotated[str, param("title of the tasks that it creates")] | UnsetType = UNSET
-    cron: Annotated[str, param("minute, hour, day of month, month and day of week, or @daily")] | UnsetType = UNSET
-    at: Annotated[str, param("time of a job that runs once, such as 2026-03-02T09:00")] | UnsetType = UNSET
-    timezone: Annotated[str, param("time zone of both, such as Europe/Berlin")] | UnsetType = UNSET
-    missed: (
-        Annotated[
-            str,
-            param("what to do about times when nothing ran: skip, once (the newest) or all", says=one_of(MISSED)),
-        ]
-        | UnsetType
-    ) = UNSET
-    items: (
-        Annotated[
-            list[Any],
-            param("task of a batch, as a JSON object", Spelling(option="--item", metavar="JSON"), says=OBJECTS),
-        ]
-        | UnsetType
-    ) = UNSET
-    brief: Annotated[str, param("description, as Markdown", TASK_TEXT)] | UnsetType = UNSET
-    agent: TargetAgent | UnsetType = UNSET
-    team: TargetTeam | UnsetType = UNSET
-    role: TargetRole | UnsetType = UNSET
-    priority: Priority = "normal"
-    tags: Tags = msgspec.field(default_factory=list)
-    workflow: Annotated[str, param("workflow to pass through")] | UnsetType = UNSET
-    parent_id: Annotated[str, param("parent task", Spelling(option="--parent", metavar="ID"))] | UnsetType = UNSET
-    resource: Resource | UnsetType = UNSET
-    review: (
-        Annotated[bool, param("whether a review follows", Spelling(option="--no-review", help="skip the review"))]
-        | UnsetType
-    ) = UNSET
-
-
-ROWS: tuple[Operation, ...] = (
-    Operation(
-        name="job_add",
-        parameters=JobAddParams,
-        result=JobShown,
-        help="Add a job that creates a task at the times of a cron expression or once, or a batch of tasks.",
-        effect="append",
-        tool="aof_job_add",
-        verb="job add",
-        cli=Cli(
-            section="team",
-            order=45,
-            example="aof job add nightly --cron '0 2 * * *' --title 'Nightly check'",
-            extra=(Extra(option="--file", help="a batch: one task per line, as JSON; or -", metavar="FILE"),),
-            family=_JOB,
-        ),
-        needs="lead",
-    ),
-    Operation(
-        name="job_list",
-        parameters=Params,
-        result=JobList,
-        help="All jobs, and when they are due next.",
-        effect="read",
-        tool="aof_job_list",
-        verb="job list",
-        cli=Cli(section="team", order=45, example="aof job list", family=_JOB),
-    ),
-    Operation(
-        name="job_show",
-        parameters=JobParams,
-        result=JobShown,
-        help="One job: what it creates and when, and what has come of it.",
-        effect="read",
-        tool="aof_job_show",
-        verb="job show",
-        cli=Cli(section="team", order=45, example="aof job show nightly", family=_JOB),
-    ),
-    Operation(
-        name="job_pause",
-        parameters=JobParams,
-        result=JobShown,
-        help="Let nothing come of a job until it is resumed.",
-        effect="write",
-        tool="aof_job_pause",
-        verb="job pause",
-        cli=Cli(section="team", order=45, example="aof job pause nightly", family=_JOB),
-        needs="lead",
-    ),
-    Operation(
-        name="job_resume",
-        parameters=JobParams,
-        result=JobShown,
-        help="Let a paused job go on; what came due meanwhile is left out.",
-        effect="write",
-        tool="aof_job_resume",
-        verb="job resume",
-        cli=Cli(section="team", order=45, example="aof job resume nightly", family=_JOB),
-        needs="lead",
-    ),
-    Operation(
-        name="job_run",
-        parameters=JobParams,
-        result=JobRan,
-        help="Create the job's task now, beside its schedule; of a batch, everything that is still to be created.",
-        effect="append",
-        tool="aof_job_run",
-        verb="job run",
-        cli=Cli(section="team", order=45, example="aof job run nightly", family=_JOB),
-        needs="lead",
-    ),
-    Operation(
-        name="job_rm",
-        parameters=JobParams,
-        result=JobRemoved,
-        help="Remove a job; the tasks that it has created stay.",
-        effect="destructive",
-        tool="aof_job_rm",
-        verb="job rm",
-        cli=Cli(section="team", order=45, example="aof job rm nightly", family=_JOB),
-        needs="lead",
-    ),
-)

@@ -1,38 +1,33 @@
-"""What every call begins with: on whose behalf it is made, its arguments checked, its task found by a short ID."""
+"""What every call begins with: what there is, on whose behalf it is made, and its task found by a short ID."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, wraps
-from types import FunctionType, UnionType
+from functools import cached_property
 
 import msgspec
 
-from aof.errors import AmbiguousId, Call, InvalidInput, TaskNotFound
-from aof.kernel import findings, identity, model, unit_of_work
+from aof.errors import AmbiguousId, Call, TaskNotFound
+from aof.kernel import dispatcher, identity, model, unit_of_work
 from aof.kernel.model import FINISHED, is_part, is_task_id, matching_ids, split_task_id, task_of_run
 from aof.org import chart_in_force
 from aof.queries import read_models
-from aof.support import nesting
-from aof.support.typed import prepare_type
 from aof.tasks import templates as tasks_templates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Self, TypeVar
+    from typing import Any, Self
 
+    from aof.kernel.commands import OnTask
     from aof.kernel.identity import Identity
     from aof.kernel.model import Policy
     from aof.kernel.ports import Notifier, Orphans, Trust
+    from aof.kernel.unit_of_work import Done
     from aof.org.model import Gate
     from aof.portable.operations import PortableService
     from aof.store.directory import GatesSource, OrgSource, ProjectFiles, Whereabouts, WorkflowSource
     from aof.store.port import Clock, Store
     from aof.tasks.model import Task
-
-if TYPE_CHECKING:
-    _Class = TypeVar("_Class", bound=type)
-    _Kind = tuple[Any, frozenset[type]]
 
 
 _FIELDS = ("actor", "run", "secret", "known", "run_of", "conversation", "expect_rev", "keeps")
@@ -175,95 +170,33 @@ class Principal:
         return self.known
 
 
-_VARIABLE = 0x08  # a function with this flag takes any keyword
-_PLAIN = frozenset({str, int, float, bool, type(None)})
+class CallContext:
+    """One call: what there is, who asks, and the way of its commands. The first argument of every operation."""
 
+    def __init__(self, environment: Environment, principal: Principal) -> None:
+        self.environment = environment
+        self.principal = principal
 
-def checks_arguments(spoken: str) -> Callable[[_Class], _Class]:
-    """A decorator for a class of operations: wrong types are refused before anything is asked.
+    @property
+    def actor(self) -> str:
+        """The name of the caller."""
+        return self.principal.actor
 
-    `spoken` is what programs call an object of the class; errors call it that, too.
-    """
+    @cached_property
+    def authentication(self) -> identity.Authentication:
+        """Who the caller is, and for whom it may speak."""
+        return identity.Authentication(self.environment, self.principal)
 
-    def check(operations: _Class) -> _Class:
-        for name, function in list(vars(operations).items()):
-            if isinstance(function, FunctionType) and not name.startswith("_"):
-                function.__qualname__ = f"{spoken}.{name}"  # which Python's own errors show
-                setattr(operations, name, _checking(function))
-        return operations
+    @cached_property
+    def dispatcher(self) -> dispatcher.Dispatcher:
+        """The way of every command."""
+        return dispatcher.Dispatcher(self.environment, self.principal, self.authentication)
 
-    return check
-
-
-def _checking(function: FunctionType) -> Callable[..., Any]:
-    code = function.__code__
-    names = code.co_varnames[1 : code.co_argcount]
-    takes_any = bool(code.co_flags & _VARIABLE)
-    known: dict[str, _Kind | None] = {}
-
-    @wraps(function)
-    def call(self: Any, *args: Any, **given: Any) -> Any:
-        for name, value in (*zip(names, args, strict=False), *given.items()) if args else given.items():
-            if name not in known:  # worked out when it is first given, and only for what is
-                known[name] = _kind(function, name)
-            kind = known[name]
-            if kind is not None:
-                if type(value) not in kind[1]:
-                    _check(name, value, kind[0])
-            elif not takes_any:
-                there = [one for one in function.__annotations__ if one != "return"]
-                advice = findings.suggestion(name, there, f"use one of: {', '.join(there)}")
-                raise InvalidInput(f"{function.__qualname__}() has no parameter {name[:80]!r}", advice)
-        return function(self, *args, **given)
-
-    return call
-
-
-def _kind(function: FunctionType, name: str) -> _Kind | None:
-    """What a parameter takes, and the types whose values are surely right: a look at one costs nothing."""
-    text = function.__annotations__.get(name)
-    if text is None or name == "return":
-        return None
-    kind = _evaluated(text, function.__globals__)
-    plain = {one for one in (kind.__args__ if isinstance(kind, UnionType) else (kind,)) if one in _PLAIN}
-    return kind, frozenset(plain | {int} if float in plain else plain)
-
-
-def _evaluated(text: str, names: dict[str, Any]) -> Any:
-    """An annotation as what it means; `typing` is loaded for those that name something of it."""
-    try:
-        return eval(text, names)  # noqa: S307 - our own annotations
-    except NameError:
-        import typing
-
-        return eval(text, vars(typing) | names)  # noqa: S307 - as above
-
-
-def _check(name: str, value: Any, kind: Any) -> None:
-
-    try:
-        msgspec.convert(value, prepare_type(kind))
-    except (msgspec.ValidationError, RecursionError) as error:
-        wrong = findings.complaint(nesting.reason(error), value, kind, name=name)
-        hint = wrong.choices or f"give another value for '{name}'"
-        raise InvalidInput(wrong.sentence, hint, parameter=name) from None
-
-
-def invalid_arguments(said: str, kind: type[msgspec.Struct], given: object, call: Call | None = None) -> InvalidInput:
-    """The refusal of values that do not fit a struct: which one it is, and what it could be."""
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    wrong = findings.complaint(said, given, kind)
-    field = fields.get(wrong.field)
-    if wrong.unknown:
-        hint = findings.suggestion(wrong.field, fields, f"the parameters are: {', '.join(fields)}")
-    elif wrong.choices:
-        hint = wrong.choices
-    elif field is not None and isinstance(field.default, str):
-        hint = f"without '{wrong.field}' it is '{field.default}'"
-    else:
-        missing = isinstance(given, dict) and wrong.field not in given
-        hint = f"give {'' if missing else 'another value for '}'{wrong.field}'" if field else "give them by name"
-    return InvalidInput(wrong.sentence, hint, call, parameter=wrong.field)
+    def dispatch(self, command: OnTask, *, expect_rev: int | None = None) -> Done:
+        """Carry out what the caller wants, if the task still has the revision that the caller has seen."""
+        if expect_rev is not None:
+            command = msgspec.structs.replace(command, expect_rev=expect_rev)
+        return self.dispatcher.dispatch(command)
 
 
 _EXACT = "="  # in front of an ID: no task that only had it elsewhere

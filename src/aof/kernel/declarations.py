@@ -58,6 +58,7 @@ class Spelling(msgspec.Struct, frozen=True, kw_only=True):
     extra: tuple[Extra, ...] = ()
 
 
+IN_PYTHON: Final = "only callers in Python"  # gives a parameter another type: `| Annotated[float, IN_PYTHON]`
 FILLED: Final = {"minLength": 1}  # a text that must not be empty, also where it may be left out
 SOME: Final = {"minItems": 1}  # a list that must not be empty
 TEXTS_OR_OBJECTS: Final = {"items": {"anyOf": [{"type": "string"}, {"type": "object"}]}}
@@ -111,7 +112,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """A verb that several operations share; its first word says which of them is meant.
 
     `default` is the word that may be left out. `place` describes a second word that its operations take for different
-    things.
+    things. `section` and `order` are those of its operations that say nothing else.
     """
 
     verb: str
@@ -121,6 +122,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     default: str = ""
     place: str = ""
     aliases: tuple[str, ...] = ()
+    section: str = ""
+    order: int = 0
 
 
 class Cli(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,25 +209,25 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return "run" in self.parameters.__struct_fields__
 
 
-Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))] | UnsetType
+Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))]
 Reason = Annotated[str, param("why", Spelling(metavar="T", note="(it is recorded)"))]
-Blockers = Annotated[list[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
+Blockers = Annotated[Sequence[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
 NeededBlockers = Annotated[
-    list[str],
+    Sequence[str],
     param("what has to change", Spelling(option="--reason", metavar="T", also=("--blocker",)), says=SOME),
 ]
 TASK_TEXT = Spelling(
     option="--text", metavar="T", stdin=True, also=("--brief", "--description", "--body")
 )  # of a task's description
-OpenChildren = Annotated[bool, param("complete it though tasks below it are open")] | UnsetType
-Hop = Annotated[str, param("hop of the workflow")] | UnsetType
+OpenChildren = Annotated[bool, param("complete it though tasks below it are open")]
+Hop = Annotated[str, param("hop of the workflow")]
 EVENT = Spelling(metavar="SEQ|HASH", note="(digits alone are a number where there is such an event)")
 EventName = Annotated[int, Meta(ge=0)] | str
 At = Annotated[EventName, param("as it was after this event: its number, or 8 or more digits of its hash", EVENT)]
 Object = dict[str, Any]
 BY_KEY = "K=JSON"
 # What jobs say of the tasks that they create, as the rows in `tasks.fields` do.
-Tags = Annotated[list[str], param("tag", Spelling(option="--tag"))]
+Tags = Annotated[Sequence[str], param("tag", Spelling(option="--tag"))]
 Resource = Annotated[str, param("resource that a limited number of tasks may use at once")]
 TargetAgent = Annotated[str, param("agent that it is reserved for")]
 TargetRole = Annotated[str, param("target role")]
@@ -238,7 +241,7 @@ LeaseTime = Annotated[
     ),
 ]
 IdempotencyKey = Annotated[str, param("idempotency key", Spelling(note="(a repeated call gives the same answer)"))]
-Cursor = Annotated[str, param("next page: 'nextCursor' of the page before", Spelling(metavar="C"))] | UnsetType
+Cursor = Annotated[str, param("next page: 'nextCursor' of the page before", Spelling(metavar="C"))]
 ExpectedRev = Annotated[int, param("change the task only if it still has this revision", Spelling(metavar="N"))]
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from aof.errors import AlreadyClaimed, AtCapacity, NotAttached, NothingReady, NotReady, ResourceBusy, RevisionConflict
 from aof.kernel import commands, identity, results, unit_of_work
-from aof.kernel.context import invalid_arguments
+from aof.kernel.arguments import invalid_arguments
 from aof.kernel.model import FINISHED, OURSELVES, is_task_id, task_of_run
 from aof.kernel.ports import Notifier
 from aof.kernel.unit_of_work import Done

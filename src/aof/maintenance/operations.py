@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from aof.documents import catalogue as documents_catalogue
 from aof.documents import mail_service
@@ -20,17 +19,20 @@ from aof.kernel import faults
 from aof.kernel import limits as kernel_limits
 from aof.kernel.commands import ImportEdit
 from aof.kernel.context import Environment
-from aof.kernel.declarations import Cli, Operation, Params, Spelling, param
-from aof.kernel.identity import Authentication
+from aof.kernel.declarations import Spelling, param
 from aof.kernel.model import Policy
-from aof.kernel.results import Recovered, Result
+from aof.kernel.operation import operation
+from aof.kernel.results import Result
 from aof.kernel.unit_of_work import refusal, settle
 from aof.merge.model import Renumbered, TaskReport
 from aof.merge.model import Report as MergeReport
-from aof.scheduler.tick import Ticked
 from aof.store.directory import OrgSource, Problem
 from aof.store.port import Clock, Scope, Store
 from aof.support.printable import Say, silent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.kernel.context import CallContext
 
 
 class Unaccepted(Result, frozen=True, kw_only=True):
@@ -71,74 +73,145 @@ class HistoryVerified(Result, frozen=True, kw_only=True):
     head: int
 
 
-class MaintenanceService:
-    """Takes in what people did to the files, and finds and heals what is wrong."""
+@operation(
+    effect="write",
+    section="data",
+    order=20,
+    notes="With an org chart or strict identity, an edit that takes a task out of its review or changes what "
+    "gates read waits for a maintainer: 'aof inbox' lists it.",
+    example="aof sync --accept 001",
+    needs="lead",
+    python_only=("say",),
+)
+def sync(
+    context: CallContext,
+    *,
+    accept: Annotated[str, param("import the edit of this task, which waits for a maintainer", Spelling(metavar="ID"))]
+    | None = None,
+    refuse: Annotated[
+        str,
+        param("restore the log's version of this task, and keep the edited file beside it", Spelling(metavar="ID")),
+    ]
+    | None = None,
+    say: Say = silent,
+) -> Synced:
+    """Import what people changed in the files.
 
-    def __init__(self, environment: Environment, authentication: Authentication) -> None:
-        self._environment = environment
-        self._authentication = authentication
-
-    def verify(self, *, limit: int | None = None) -> HistoryVerified:
-        """Verify the log's chain of hashes; with `limit`, at most so many events beyond what was verified before."""
-        if limit is not None and (problem := kernel_limits.whole("limit", limit, 1)):
-            raise problem
-        store = self._environment.store
-        if store.working_copy is None:  # what is in memory nobody can change behind our back
-            return HistoryVerified(verified_to=store.head(), head=store.head())
-        verified = store.working_copy.verified(limit)
-        return HistoryVerified(verified_to=verified, head=max(store.head(), verified))
-
-    def sync(self, *, accept: str | None = None, refuse: str | None = None, say: Say = silent) -> Synced:
-        """Take in everything that people did to the files.
-
-        Or, as a maintainer, `accept` the edit of one task that waits, or `refuse` it: the log's version is restored,
-        and the edited file is kept beside it.
-        """
-        here = self._environment
-        if accept is None and refuse is None:
-            return sync(here, say=say)
-        if accept is not None and refuse is not None:
-            raise InvalidInput("an edit is accepted or refused, not both", "give one of the two", Call("sync", {}))
-        by = self._authentication.require_maintainer("accept or refuse an edit by hand")
-        task_id = here.lookup.resolve(str(accept if accept is not None else refuse))
-        waiting = refusal(here.store, here.clock, here.policy_for_edits, task_id)
-        if not isinstance(waiting, EditWaits):
-            raise waiting or NothingWaits(
-                f"no edit by hand of {task_id} waits",
-                "see which do",
-                Call("inbox", {"kind": ["edit"]}),
-                task_id=task_id,
-            )
-        if accept is not None:
-            settle(here.store, here.clock, here.policy_for_edits, task_id, odd=True, accepted_by=by)
-            return Synced(taken_in=(task_id,))
-        assert here.store.working_copy is not None
-        return Synced(put_aside=here.store.working_copy.quarantine(task_id))
-
-    def merge(self, *, dry_run: bool = False) -> MergedHistories:
-        """Merge the histories that several clones wrote; `dry_run` only reports what would be merged."""
-        here = self._environment
-        return merge(here, dry_run=dry_run)
-
-    def doctor(self, *, fix: bool = False, say: Say = silent) -> Diagnosis:
-        """Compare everything with everything else; `fix` heals what can be healed without a person."""
-        here = self._environment
-        report = doctor(here.store, here.clock, here.policy, org=here.org, fix=fix, say=say)
-        before = mail_service.unfaithful_tables(here)
-        if not before:
-            return report
-        if fix:
-            mail_service.rewrite_tables(here)
-        left = mail_service.unfaithful_tables(here)
-        return Diagnosis(
-            ok=report.ok and not left,
-            problems=(*report.problems, *left),
-            healed=(*report.healed, *(one for one in before if one not in left)),
-            advice=report.advice,
+    Or, as a maintainer, `accept` the edit of one task that waits, or `refuse` it: the log's version is restored, and
+    the edited file is kept beside it.
+    """
+    here = context.environment
+    if accept is None and refuse is None:
+        return _take_in(here, say)
+    if accept is not None and refuse is not None:
+        raise InvalidInput("an edit is accepted or refused, not both", "give one of the two", Call("sync", {}))
+    by = context.authentication.require_maintainer("accept or refuse an edit by hand")
+    task_id = here.lookup.resolve(str(accept if accept is not None else refuse))
+    waiting = refusal(here.store, here.clock, here.policy_for_edits, task_id)
+    if not isinstance(waiting, EditWaits):
+        raise waiting or NothingWaits(
+            f"no edit by hand of {task_id} waits",
+            "see which do",
+            Call("inbox", {"kind": ["edit"]}),
+            task_id=task_id,
         )
+    if accept is not None:
+        settle(here.store, here.clock, here.policy_for_edits, task_id, odd=True, accepted_by=by)
+        return Synced(taken_in=(task_id,))
+    assert here.store.working_copy is not None
+    return Synced(put_aside=here.store.working_copy.quarantine(task_id))
 
 
-def sync(here: Environment, *, say: Say = silent) -> Synced:
+@operation(
+    effect="write",
+    section="data",
+    order=25,
+    summary="merge the histories of several clones",
+    notes="Commands that write do this first, unless git is in a merge, a rebase or a cherry-pick.",
+    example="aof merge --dry-run",
+    needs="lead",
+)
+def merge(
+    context: CallContext, *, dry_run: Annotated[bool, param("only show what would be merged")] = False
+) -> MergedHistories:
+    """Merge the histories that several clones wrote, after git has brought their files together.
+
+    People's edits are imported at once: git knows both versions of a file only until somebody adds it. A store without
+    files has only one history.
+    """
+    here = context.environment
+    store, files = here.store, here.store.working_copy
+    if files is None:
+        return MergedHistories(dry_run=dry_run)
+    report = files.merge(dry_run=dry_run)
+    kept: list[str] = []
+    if not dry_run:
+        for task_id in files.preloaded(files.changes()[1]):
+            with suppress(Refused, Invalid, Conflict, NotFound):  # it stays as it is, and `doctor` tells
+                clash = _clash(store, task_id)
+                settle(store, here.clock, here.policy_for_edits, task_id, odd=True)
+                kept += [f"{task_id}: {clash}"] if clash else []
+        rebuild_documents(store, here.policy, anew=report is not None)
+    told = MergedHistories(dry_run=dry_run) if report is None else _told(report, dry_run=dry_run)
+    return msgspec.structs.replace(told, notes=(*told.notes, *kept))
+
+
+@operation(
+    effect="read",
+    verb="admin verify",
+    section="data",
+    order=90,
+    former=("verify",),
+    summary="verify the hash chain of the log",
+    example="aof admin verify",
+)
+def verify(
+    context: CallContext,
+    *,
+    limit: Annotated[int, param("at most this many events beyond those that this process has verified", ge=1)]
+    | None = None,
+) -> HistoryVerified:
+    """Verify the log's hash chain: that no event was changed, removed or reordered."""
+    if limit is not None and (problem := kernel_limits.whole("limit", limit, 1)):
+        raise problem
+    store = context.environment.store
+    if store.working_copy is None:  # what is in memory nobody can change behind our back
+        return HistoryVerified(verified_to=store.head(), head=store.head())
+    verified = store.working_copy.verified(limit)
+    return HistoryVerified(verified_to=verified, head=max(store.head(), verified))
+
+
+@operation(
+    name="doctor",
+    effect="write",
+    section="data",
+    order=40,
+    example="aof doctor --fix",
+    needs="lead",
+    needs_more=(("fix", True, "admin"),),
+    python_only=("say",),
+)
+def examine(
+    context: CallContext, *, fix: Annotated[bool, param("repair what can be repaired")] = False, say: Say = silent
+) -> Diagnosis:
+    """Check the data directory, and repair what can be repaired."""
+    here = context.environment
+    report = doctor(here.store, here.clock, here.policy, org=here.org, fix=fix, say=say)
+    before = mail_service.unfaithful_tables(here)
+    if not before:
+        return report
+    if fix:
+        mail_service.rewrite_tables(here)
+    left = mail_service.unfaithful_tables(here)
+    return Diagnosis(
+        ok=report.ok and not left,
+        problems=(*report.problems, *left),
+        healed=(*report.healed, *(one for one in before if one not in left)),
+        advice=report.advice,
+    )
+
+
+def _take_in(here: Environment, say: Say) -> Synced:
     """Import every edit, move and new file; report what cannot be imported, and what waits."""
     files, clock = here.store.working_copy, here.clock
     if files is None:
@@ -315,27 +388,6 @@ class MergedHistories(Result, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def merge(here: Environment, *, dry_run: bool) -> MergedHistories:
-    """Make one history of several, and let every file follow it; a store without files has only one.
-
-    People's edits are imported at once: git knows both versions of a file only until somebody adds it.
-    """
-    store, files = here.store, here.store.working_copy
-    if files is None:
-        return MergedHistories(dry_run=dry_run)
-    report = files.merge(dry_run=dry_run)
-    kept: list[str] = []
-    if not dry_run:
-        for task_id in files.preloaded(files.changes()[1]):
-            with suppress(Refused, Invalid, Conflict, NotFound):  # it stays as it is, and `doctor` tells
-                clash = _clash(store, task_id)
-                settle(store, here.clock, here.policy_for_edits, task_id, odd=True)
-                kept += [f"{task_id}: {clash}"] if clash else []
-        rebuild_documents(store, here.policy, anew=report is not None)
-    told = MergedHistories(dry_run=dry_run) if report is None else _told(report, dry_run=dry_run)
-    return msgspec.structs.replace(told, notes=(*told.notes, *kept))
-
-
 def _clash(store: Store, task_id: str) -> str:
     """What of a person's edit cannot go in because the log has another value; the store keeps their file beside."""
     with store.unit(Scope(write=frozenset({task_id}))) as unit:
@@ -363,151 +415,3 @@ def _told(report: MergeReport, *, dry_run: bool) -> MergedHistories:
         tasks=report.tasks,
         notes=report.notes,
     )
-
-
-class DoctorParams(Params, frozen=True, kw_only=True):
-    """Whether to repair."""
-
-    fix: Annotated[bool, param("repair what can be repaired")] | UnsetType = UNSET
-
-
-class VerifyParams(Params, frozen=True, kw_only=True):
-    """How much at once."""
-
-    limit: (
-        Annotated[int, param("at most this many events beyond those that this process has verified", ge=1)] | UnsetType
-    ) = UNSET
-
-
-class MergeParams(Params, frozen=True, kw_only=True):
-    """Whether to do it, or only to tell."""
-
-    dry_run: Annotated[bool, param("only show what would be merged")] | UnsetType = UNSET
-
-
-class SyncParams(Params, frozen=True, kw_only=True):
-    """Which edit that waits is to be imported or turned down; without either, all that need nobody are imported."""
-
-    accept: (
-        Annotated[str, param("import the edit of this task, which waits for a maintainer", Spelling(metavar="ID"))]
-        | UnsetType
-    ) = UNSET
-    refuse: (
-        Annotated[
-            str,
-            param("restore the log's version of this task, and keep the edited file beside it", Spelling(metavar="ID")),
-        ]
-        | UnsetType
-    ) = UNSET
-
-
-class TickParams(Params, frozen=True, kw_only=True):
-    """Whether to do it, or only to tell."""
-
-    dry_run: Annotated[bool, param("only show what would be done, and why")] | UnsetType = UNSET
-
-
-class Recoveries(Result, frozen=True, kw_only=True):
-    """What was recovered of vanished workers."""
-
-    recovered: tuple[Recovered, ...]
-
-
-def _recover(fabric: Any, _values: dict[str, Any]) -> Recoveries:
-    return Recoveries(recovered=fabric.recover())
-
-
-ROWS: tuple[Operation, ...] = (
-    Operation(
-        name="tick",
-        parameters=TickParams,
-        result=Ticked,
-        help="Do what is due: recover, promote, give up, alert.",
-        effect="write",
-        tool="aof_tick",
-        verb="admin tick",
-        cli=Cli(
-            section="data",
-            order=120,
-            former=("tick",),
-            summary="do once what is due: recover, promote, give up, alert",
-            notes="Also says why each other unfinished task is left as it is. Only 'aof up' starts agents.",
-            example="aof admin tick --dry-run",
-        ),
-        needs="lead",
-    ),
-    Operation(
-        name="recover",
-        parameters=Params,
-        result=Recoveries,
-        help="Requeue the tasks of vanished workers.",
-        effect="write",
-        tool="aof_recover",
-        verb="admin recover",
-        cli=Cli(section="data", order=125, former=("recover",), example="aof admin recover"),
-        needs="lead",
-        ask=_recover,
-    ),
-    Operation(
-        name="sync",
-        parameters=SyncParams,
-        result=Synced,
-        help="Import what people changed in the files.",
-        effect="write",
-        tool="aof_sync",
-        verb="sync",
-        cli=Cli(
-            section="data",
-            order=20,
-            notes="With an org chart or strict identity, an edit that takes a task out of its review or changes what "
-            "gates read waits for a maintainer: 'aof inbox' lists it.",
-            example="aof sync --accept 001",
-        ),
-        needs="lead",
-    ),
-    Operation(
-        name="merge",
-        parameters=MergeParams,
-        result=MergedHistories,
-        help="Merge the histories that several clones wrote, after git has brought their files together.",
-        effect="write",
-        tool="aof_merge",
-        verb="merge",
-        cli=Cli(
-            section="data",
-            order=25,
-            summary="merge the histories of several clones",
-            notes="Commands that write do this first, unless git is in a merge, a rebase or a cherry-pick.",
-            example="aof merge --dry-run",
-        ),
-        needs="lead",
-    ),
-    Operation(
-        name="verify",
-        parameters=VerifyParams,
-        result=HistoryVerified,
-        help="Verify the log's hash chain: that no event was changed, removed or reordered.",
-        effect="read",
-        tool="aof_verify",
-        verb="admin verify",
-        cli=Cli(
-            section="data",
-            order=90,
-            former=("verify",),
-            summary="verify the hash chain of the log",
-            example="aof admin verify",
-        ),
-    ),
-    Operation(
-        name="doctor",
-        parameters=DoctorParams,
-        result=Diagnosis,
-        help="Check the data directory, and repair what can be repaired.",
-        effect="write",
-        tool="aof_doctor",
-        verb="doctor",
-        cli=Cli(section="data", order=40, example="aof doctor --fix"),
-        needs="lead",
-        needs_more=(("fix", True, "admin"),),
-    ),
-)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, Final
 
 import msgspec
 
+from aof.documents.mail_operations import LeftOver
 from aof.errors import (
     AofError,
     Call,
@@ -30,10 +31,12 @@ from aof.kernel import model as kernel_model
 from aof.kernel import results as kernel_results
 from aof.kernel.commands import OnTask
 from aof.kernel.context import Environment
+from aof.kernel.declarations import Object, Run, Spelling, param
 from aof.kernel.limits import visible
 from aof.kernel.model import Draft, is_agent_name, is_task_id, task_of_run
+from aof.kernel.operation import method, operation
 from aof.kernel.ports import Work
-from aof.kernel.results import Sent
+from aof.kernel.results import Applied, Result, Sent
 from aof.kernel.unit_of_work import Done
 from aof.messages import rules
 from aof.messages.message_line import VARIABLE
@@ -62,11 +65,9 @@ from aof.workflows import model as workflows_model
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.kernel.context import Principal
-    from aof.kernel.dispatcher import Dispatcher
-    from aof.kernel.identity import Authentication
+    from aof.api.fabric import Fabric
+    from aof.kernel.context import CallContext
     from aof.kernel.model import Event
-    from aof.kernel.results import Applied
 
 
 _DETAIL: Final = 1_000
@@ -273,83 +274,129 @@ _FEW = 10  # messages that one send delivers without a pause
 _LONGEST_PAUSE = 0.05  # seconds
 
 
-class MessageService:
-    """What agents tell AOF, and what AOF makes of a session that has ended."""
+class SentMessages(Result, frozen=True, kw_only=True):
+    """What became of each message."""
 
-    def __init__(
-        self, environment: Environment, principal: Principal, authentication: Authentication, dispatcher: Dispatcher
-    ) -> None:
-        self._environment = environment
-        self._principal = principal
-        self._authentication = authentication
-        self._dispatcher = dispatcher
+    results: list[dict[str, Any]]
 
-    def send(self, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
-        """Deliver AOF/1 messages: objects, texts, or lists of them. Each is answered; a refusal raises nothing.
 
-        `run` is the run that the channel speaks for, if it knows. Text that is not a message does not count against the
-        limit; what comes after the limit is refused with one answer, the last. After the first few, each message is
-        followed by a pause as long as it took, so that others get half of the time.
-        """
-        here, caller = self._environment, self._principal
-        delivery = Router(
-            here.store,
-            here.clock,
-            self._dispatcher.dispatch,
-            caller.actor,
-            run_of=caller.run_of,
-            proven=self._authentication.session_name(),
-        )
-        waiting, answers = _flat(messages), []
-        left = most = here.policy.messages_per_send
-        for message in waiting:
-            if left <= 0:
-                answers.append(delivery.refuse_rest(most, 1 + sum(1 for _ in waiting)))
-                break
-            began = here.clock.monotonic()
-            answers.append(delivery.deliver(message, run or caller.run))
-            if answers[-1].outcome == "ignored":
-                continue
-            left -= 1
-            if len(answers) > _FEW:
-                here.clock.sleep(min(here.clock.monotonic() - began, _LONGEST_PAUSE))
-        return tuple(answers)
+class Carried(Result, frozen=True, kw_only=True):
+    """What was carried out."""
 
-    def remark(self, kind: str, payload: dict[str, Any], task_id: str = "") -> None:
-        """Put a remark about the service into the log; it may name a task, and changes none."""
-        draft = kernel_model.Draft(type=kind, task_id=task_id, payload=payload)
-        record_remark(self._environment.store, self._environment.clock, draft, self._principal.actor)
+    applied: tuple[Applied, ...]
+    mail: LeftOver = LeftOver()
 
-    def session_end(self, *, agent: str | None = None, run: str | None = None) -> tuple[Applied, ...]:
-        """Carry out what runs have reported: all of them, or those of one agent.
 
-        With a `run`, that run has ended: what it has reported is carried out, and without a report it has failed.
-        """
-        applied: list[Applied] = []
-        agent = agent or (self._authentication.only_name() if run is None else None)
-        for task in self._sessions(agent, run):
-            ended = rules.EndSession(
-                actor=_agent_of(task, agent, run), run=run, task_id=task.id, caller=self._principal.actor
-            )
-            done = recover_run(self._environment, task, ended, self._dispatcher.dispatch, self._principal.actor)
-            if task.gated and done is not None and done.task is not None:
-                applied += _of_hops(task, done.task, done.events)
-            elif moves := _moves(done, task.id):
-                applied.append(_applied(task.id, moves, done.events if done is not None else ()))
-        return tuple(applied)
+def _sent(
+    fabric: Fabric,
+    messages: Annotated[
+        Sequence[str | Object],
+        param(
+            "AOF/1 messages, as objects or as text",
+            Spelling(place="[FILE]", target="file", note="(one per line, or JSON documents; -: standard input)"),
+        ),
+    ],
+    *,
+    run: Run | None = None,
+) -> SentMessages:
+    rows = [msgspec.to_builtins(sent) for sent in fabric.send(messages, run=run)]
+    return SentMessages(results=[{name: one for name, one in row.items() if name != "call"} for row in rows])
 
-    def _sessions(self, agent: str | None, run: str | None) -> Iterator[Task]:
-        """The running tasks that the end of a session may concern."""
-        if run is None:
-            models = self._environment.read_models
-            tasks = self._environment.store.find(models.query(status="in-progress")).tasks
-        elif (task_id := task_of_run(run)) is not None:
-            tasks = (self._environment.lookup.get(task_id),)
-        else:
-            raise InvalidInput(f"{run[:80]!r} is not a run", "name the run that the claim returned", Call("list", {}))
-        for task in tasks:
-            if _agent_of(task, agent, run):
-                yield task
+
+@operation(
+    effect="write",
+    section="team",
+    order=10,
+    summary="deliver AOF/1 messages",
+    example="aof send report.json",
+    tier="handoff",
+    over_wire=_sent,
+)
+def send(context: CallContext, *messages: Any, run: str | None = None) -> tuple[Sent, ...]:
+    """Deliver AOF/1 messages; each is answered.
+
+    They are objects, texts, or lists of them; a refusal raises nothing. `run` is the run that the channel speaks for,
+    if it knows. Text that is not a message does not count against the limit; what comes after the limit is refused with
+    one answer, the last. After the first few, each message is followed by a pause as long as it took, so that others
+    get half of the time.
+    """
+    here, caller = context.environment, context.principal
+    delivery = Router(
+        here.store,
+        here.clock,
+        context.dispatch,
+        caller.actor,
+        run_of=caller.run_of,
+        proven=context.authentication.session_name(),
+    )
+    waiting, answers = _flat(messages), []
+    left = most = here.policy.messages_per_send
+    for message in waiting:
+        if left <= 0:
+            answers.append(delivery.refuse_rest(most, 1 + sum(1 for _ in waiting)))
+            break
+        began = here.clock.monotonic()
+        answers.append(delivery.deliver(message, run or caller.run))
+        if answers[-1].outcome == "ignored":
+            continue
+        left -= 1
+        if len(answers) > _FEW:
+            here.clock.sleep(min(here.clock.monotonic() - began, _LONGEST_PAUSE))
+    return tuple(answers)
+
+
+@method
+def remark(context: CallContext, kind: str, payload: dict[str, Any], task_id: str = "") -> None:
+    """Put a remark about the service into the log; it may name a task, and changes none."""
+    draft = kernel_model.Draft(type=kind, task_id=task_id, payload=payload)
+    record_remark(context.environment.store, context.environment.clock, draft, context.actor)
+
+
+def _carried(fabric: Fabric, values: dict[str, Any]) -> Carried:
+    applied = fabric.session_end(**values)
+    agent = values.get("agent") or (fabric.actor if "run" not in values else None)
+    return Carried(applied=applied, mail=fabric.turn_ended(agent, "session-end") if agent else LeftOver())
+
+
+@operation(
+    effect="write",
+    section="team",
+    order=20,
+    summary="apply the results that runs have reported",
+    example="aof session-end --agent swe-backend",
+    acts="agent",
+    over_wire=_carried,
+)
+def session_end(
+    context: CallContext,
+    *,
+    agent: Annotated[str, param("only the runs of this agent")] | None = None,
+    run: Annotated[str, param("this run has ended; without a report it has failed")] | None = None,
+) -> tuple[Applied, ...]:
+    """Apply the results that runs have reported; a named run has ended.
+
+    They are those of all runs, or of one agent's. What a run that has ended has reported is carried out, and without a
+    report it has failed.
+    """
+    here, applied = context.environment, list[Applied]()
+    agent = agent or (context.authentication.only_name() if run is None else None)
+    if run is None:
+        tasks = here.store.find(here.read_models.query(status="in-progress")).tasks
+    elif (task_id := task_of_run(run)) is not None:
+        tasks = (here.lookup.get(task_id),)
+    else:
+        raise InvalidInput(f"{run[:80]!r} is not a run", "name the run that the claim returned", Call("list", {}))
+    for task in tasks:
+        holder = _agent_of(task, agent, run)
+        if not holder:
+            continue
+        ended = rules.EndSession(actor=holder, run=run, task_id=task.id, caller=context.actor)
+        done = recover_run(here, task, ended, context.dispatch, context.actor)
+        if task.gated and done is not None and done.task is not None:
+            applied += _of_hops(task, done.task, done.events)
+        elif moves := _moves(done, task.id):
+            applied.append(_applied(task.id, moves, done.events if done is not None else ()))
+    return tuple(applied)
 
 
 def _flat(messages: tuple[Any, ...]) -> Iterator[Any]:

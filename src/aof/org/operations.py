@@ -1,7 +1,4 @@
-"""Operations about the org chart, protocol messages and sessions.
-
-Must not know where the chart comes from, nor any surface.
-"""
+"""Operations on the org chart. Must not know where the chart comes from."""
 
 from __future__ import annotations
 
@@ -10,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
-from aof.documents.mail_operations import LeftOver
-from aof.kernel.declarations import Cli, Family, Object, Operation, Params, Run, Spelling, param
-from aof.kernel.results import Applied, Result
+from aof.kernel.declarations import Family, Spelling, param
+from aof.kernel.operation import method, operation
+from aof.kernel.results import Result
 from aof.org import model, rights, routing
 from aof.org.chart import escalation_chain
 from aof.org.health import AgentHealth
@@ -30,60 +26,10 @@ from aof.workflows import model as workflows_model
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.api.fabric import Fabric
-    from aof.kernel.context import Environment
+    from aof.kernel.context import CallContext
     from aof.org.routing import Route
-    from aof.queries.service import QueryService
     from aof.store.directory import OrgReport
     from aof.tasks.model import Task
-
-
-_ORG = Family(
-    verb="org",
-    help="show or check the org chart, or see who would get a task",
-    example="aof org route --tag api --capability python:0.8",
-)
-
-
-class OrgRouteParams(Params, frozen=True, kw_only=True):
-    """A task, or what one would ask for."""
-
-    task_id: Annotated[str, param("task to route", Spelling(place="ID"))] | UnsetType = UNSET
-    agent: Annotated[str, param("for this agent")] | UnsetType = UNSET
-    role: Annotated[str, param("for this role")] | UnsetType = UNSET
-    team: Annotated[str, param("for this team")] | UnsetType = UNSET
-    tags: Annotated[list[str], param("with this tag", Spelling(option="--tag"))] | UnsetType = UNSET
-    capabilities: (
-        Annotated[
-            list[str],
-            param(
-                "for agents with this capability, as NAME or NAME:0.8 for a minimum proficiency",
-                Spelling(option="--capability"),
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    risk: Annotated[str, param("of this risk: low, medium or high")] | UnsetType = UNSET
-    autonomy_level: Annotated[int, param("for this autonomy level", Spelling(option="--level"))] | UnsetType = UNSET
-
-
-class SendParams(Params, frozen=True, kw_only=True):
-    """AOF/1 messages, as objects or as the text of their lines."""
-
-    messages: Annotated[
-        list[str | Object],
-        param(
-            "AOF/1 messages, as objects or as text",
-            Spelling(place="[FILE]", target="file", note="(one per line, or JSON documents; -: standard input)"),
-        ),
-    ]
-    run: Run = UNSET
-
-
-class SessionEndParams(Params, frozen=True, kw_only=True):
-    """Whose session, or which run."""
-
-    agent: Annotated[str, param("only the runs of this agent")] | UnsetType = UNSET
-    run: Annotated[str, param("this run has ended; without a report it has failed")] | UnsetType = UNSET
 
 
 class OrgCheck(Result, frozen=True, kw_only=True):
@@ -95,156 +41,90 @@ class OrgCheck(Result, frozen=True, kw_only=True):
     problems: list[dict[str, Any]]
 
 
-class SentMessages(Result, frozen=True, kw_only=True):
-    """What became of each message."""
-
-    results: list[dict[str, Any]]
-
-
-class Carried(Result, frozen=True, kw_only=True):
-    """What was carried out."""
-
-    applied: tuple[Applied, ...]
-    mail: LeftOver = LeftOver()
-
-
-def _check(fabric: Any, _values: dict[str, Any]) -> OrgCheck:
-    report = fabric.org_report()
-    problems = [finding.told() for finding in report.findings]
-    ok = all(finding.severity == "note" for finding in report.findings)
-    return OrgCheck(ok=ok, path=report.path, state=report.state, problems=problems)
-
-
-def _route(fabric: Any, values: dict[str, Any]) -> Any:
+def _route(fabric: Fabric, values: dict[str, Any]) -> dict[str, Any]:
     route = fabric.org_route(**values)
-    return msgspec.to_builtins(route) | {"agent": route.agent}
+    shown: dict[str, Any] = msgspec.to_builtins(route)
+    return shown | {"agent": route.agent}
 
 
-def _send(fabric: Any, values: dict[str, Any]) -> SentMessages:
-    rows = [msgspec.to_builtins(sent) for sent in fabric.send(values["messages"], run=values.get("run"))]
-    return SentMessages(results=[{name: one for name, one in row.items() if name != "call"} for row in rows])
-
-
-def _session_end(fabric: Any, values: dict[str, Any]) -> Carried:
-    applied = fabric.session_end(**values)
-    agent = values.get("agent") or (fabric.actor if "run" not in values else None)
-    return Carried(applied=applied, mail=fabric.turn_ended(agent, "session-end") if agent else LeftOver())
-
-
-ROWS: tuple[Operation, ...] = (
-    Operation(
-        name="org_show",
-        parameters=Params,
-        result=dict[str, Any],
-        help="The org chart in force, with what each agent holds and may do.",
-        effect="read",
-        tool="aof_org_show",
-        verb="org show",
-        cli=Cli(section="team", order=10, example="aof org show", family=_ORG),
-    ),
-    Operation(
-        name="org_check",
-        parameters=Params,
-        result=OrgCheck,
-        help="Problems of the org chart.",
-        effect="read",
-        tool="aof_org_check",
-        verb="org check",
-        cli=Cli(section="team", order=10, example="aof org check", family=_ORG),
-        ask=_check,
-    ),
-    Operation(
-        name="org_route",
-        parameters=OrgRouteParams,
-        result=dict[str, Any],
-        help="Which agent a task, or one with these requirements, would go to, and why.",
-        effect="read",
-        tool="aof_org_route",
-        verb="org route",
-        cli=Cli(section="team", order=10, example="aof org route 001", family=_ORG),
-        ask=_route,
-    ),
-    Operation(
-        name="send",
-        parameters=SendParams,
-        result=SentMessages,
-        help="Deliver AOF/1 messages; each is answered.",
-        effect="write",
-        tool="aof_send",
-        verb="send",
-        cli=Cli(section="team", order=10, summary="deliver AOF/1 messages", example="aof send report.json"),
-        tier="handoff",
-        ask=_send,
-    ),
-    Operation(
-        name="session_end",
-        parameters=SessionEndParams,
-        result=Carried,
-        help="Apply the results that runs have reported; a named run has ended.",
-        effect="write",
-        tool="aof_session_end",
-        verb="session-end",
-        cli=Cli(
-            section="team",
-            order=20,
-            summary="apply the results that runs have reported",
-            example="aof session-end --agent swe-backend",
-        ),
-        acts="agent",
-        ask=_session_end,
-    ),
+_ORG = Family(
+    verb="org",
+    help="show or check the org chart, or see who would get a task",
+    example="aof org route --tag api --capability python:0.8",
+    section="team",
+    order=10,
 )
 
 
-class OrgService:
-    """Shows the chart, checks it, and says who would get a task."""
+@method
+def org_report(context: CallContext) -> OrgReport:
+    """Which chart is in force, and everything that is wrong with the one that is written down."""
+    source = context.environment.org
+    if source is None:
+        return directory.OrgReport(path="", state="absent", chart=model.EMPTY)
+    return source.report()
 
-    def __init__(self, environment: Environment, queries: QueryService) -> None:
-        self._environment = environment
-        self._queries = queries
 
-    def org_report(self) -> OrgReport:
-        """Which chart is in force, and everything that is wrong with the one that is written down."""
-        source = self._environment.org
-        if source is None:
-            return directory.OrgReport(path="", state="absent", chart=model.EMPTY)
-        return source.report()
+@operation(effect="read", example="aof org show", family=_ORG)
+def org_show(context: CallContext) -> dict[str, Any]:
+    """The org chart in force, with what each agent holds and may do."""
+    report = org_report(context)
+    maintainers, health = context.environment.policy.maintainers, context.environment.store.health()
+    return {"state": report.state, **portrait(report.chart, org_load(context), maintainers, health)}
 
-    def org_show(self) -> dict[str, Any]:
-        """The chart in force, with what each agent holds and may do."""
-        report = self.org_report()
-        maintainers, health = self._environment.policy.maintainers, self._environment.store.health()
-        return {"state": report.state, **portrait(report.chart, self.org_load(), maintainers, health)}
 
-    def org_load(self) -> dict[str, int]:
-        """How many tasks each agent holds or has taken on by a handoff; those that have none are left out."""
-        found = self._environment.store.find(Query(open_handoffs=True)).tasks
-        held = {one.id: one for one in (*self._queries.running(), *found)}.values()
-        return dict(Counter(agent for one in held for agent in workflows_model.occupied_by(one)))
+@operation(effect="read", example="aof org check", family=_ORG)
+def org_check(context: CallContext) -> OrgCheck:
+    """Problems of the org chart."""
+    report = org_report(context)
+    return OrgCheck(
+        ok=all(finding.severity == "note" for finding in report.findings),
+        path=report.path,
+        state=report.state,
+        problems=[finding.told() for finding in report.findings],
+    )
 
-    def org_route(
-        self,
-        task_id: str | None = None,
-        *,
-        agent: str | None = None,
-        role: str | None = None,
-        team: str | None = None,
-        tags: Sequence[str] = (),
-        capabilities: Sequence[str] = (),
-        risk: str | None = None,
-        autonomy_level: int | None = None,
-    ) -> Route:
-        """Which agent a task, or one with these requirements, would go to; and why not to the others."""
-        if task_id is not None:
-            known = self._queries.get(task_id)
-            asked = routing.work_of(known.routing, known.profile)
-        else:
-            if problem := fields.bad_capabilities("capabilities", capabilities):
-                raise problem
-            profile = {fields.KEY: list(capabilities), "risk": risk, "autonomyLevel": autonomy_level}
-            wanted = tasks_model.Routing(agent=agent, role=role, team=team, tags=tuple(tags))
-            asked = routing.work_of(wanted, profile)
-        return routing.route(self._environment.chart.whole(), asked, self.org_load())
+
+@method
+def org_load(context: CallContext) -> dict[str, int]:
+    """How many tasks each agent holds or has taken on by a handoff; those that have none are left out."""
+    store, models = context.environment.store, context.environment.read_models
+    running = store.find(models.query(status="in-progress")).tasks
+    handed = store.find(Query(open_handoffs=True)).tasks
+    held = {one.id: one for one in (*running, *handed)}.values()
+    return dict(Counter(agent for one in held for agent in workflows_model.occupied_by(one)))
+
+
+@operation(effect="read", example="aof org route 001", family=_ORG, over_wire=_route)
+def org_route(
+    context: CallContext,
+    task_id: Annotated[str, param("task to route", Spelling(place="ID"))] | None = None,
+    *,
+    agent: Annotated[str, param("for this agent")] | None = None,
+    role: Annotated[str, param("for this role")] | None = None,
+    team: Annotated[str, param("for this team")] | None = None,
+    tags: Annotated[Sequence[str], param("with this tag", Spelling(option="--tag"))] = (),
+    capabilities: Annotated[
+        Sequence[str],
+        param(
+            "for agents with this capability, as NAME or NAME:0.8 for a minimum proficiency",
+            Spelling(option="--capability"),
+        ),
+    ] = (),
+    risk: Annotated[str, param("of this risk: low, medium or high")] | None = None,
+    autonomy_level: Annotated[int, param("for this autonomy level", Spelling(option="--level"))] | None = None,
+) -> Route:
+    """Which agent a task, or one with these requirements, would go to, and why."""
+    if task_id is not None:
+        known = context.environment.lookup.get(task_id)
+        asked = routing.work_of(known.routing, known.profile)
+    else:
+        if problem := fields.bad_capabilities("capabilities", capabilities):
+            raise problem
+        profile = {fields.KEY: list(capabilities), "risk": risk, "autonomyLevel": autonomy_level}
+        wanted = tasks_model.Routing(agent=agent, role=role, team=team, tags=tuple(tags))
+        asked = routing.work_of(wanted, profile)
+    return routing.route(context.environment.chart.whole(), asked, org_load(context))
 
 
 def portrait(

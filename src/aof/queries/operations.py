@@ -63,7 +63,7 @@ class PageParams(FilterParams, frozen=True, kw_only=True):
         Annotated[Literal["id", "priority", "created", "updated", "due", "title", "status"], param("order")] | UnsetType
     ) = UNSET
     reverse: Annotated[bool, param("in the opposite order")] | UnsetType = UNSET
-    cursor: Cursor = UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 class ListParams(PageParams, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ class ReadyParams(FilterParams, frozen=True, kw_only=True):
     """Whose work, and whether to explain the rest."""
 
     explain: Annotated[bool, param("say why each of the other tasks cannot be claimed")] | UnsetType = UNSET
-    cursor: Cursor = UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 class SearchParams(Params, frozen=True, kw_only=True):
@@ -108,7 +108,7 @@ class SearchParams(Params, frozen=True, kw_only=True):
     priority: Annotated[Priority, param("only this priority")] | UnsetType = UNSET
     archived: Annotated[bool, param("also what was archived")] | UnsetType = UNSET
     limit: Annotated[int, param("at most this many", Spelling(note="(default 20)"), ge=0)] | UnsetType = UNSET
-    cursor: Cursor = UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 class CountsParams(ListParams, frozen=True, kw_only=True):
@@ -441,7 +441,7 @@ class LogParams(Params, frozen=True, kw_only=True):
 class LogPageParams(LogParams, frozen=True, kw_only=True):
     """Which events, and from where on backwards."""
 
-    cursor: Cursor = UNSET
+    cursor: Cursor | UnsetType = UNSET
 
 
 class ReplayParams(Params, frozen=True, kw_only=True):

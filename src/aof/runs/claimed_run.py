@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from aof.errors import AofError, Call, Conflict, InvalidInput, NotFound, StaleLease
-from aof.kernel.context import checks_arguments
+from aof.kernel.arguments import checks_arguments
 from aof.kernel.limits import NOTES
 from aof.kernel.model import attempt_of, task_of_run
 from aof.kernel.results import AskedQuestion, Claimed, Commented, Completed, Created, Moved, Released, Reported, Sent

@@ -53,7 +53,7 @@ _BODY = ("--brief", "--description")
 class WorkerParams(TaskParams, frozen=True, kw_only=True):
     """A worker's write to a task."""
 
-    run: Run = UNSET
+    run: Run | UnsetType = UNSET
     agent: Annotated[str, param("agent that acts")] | UnsetType = UNSET
 
 
@@ -134,7 +134,7 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
         Annotated[list[str], param("file that was produced", Spelling(option="--deliverable", metavar="PATH"))]
         | UnsetType
     ) = UNSET
-    allow_open_children: OpenChildren = UNSET
+    allow_open_children: OpenChildren | UnsetType = UNSET
     withdraw_questions: Annotated[bool, param("though your question is open")] | UnsetType = UNSET
     tests: (
         Annotated[
@@ -151,7 +151,7 @@ class CompleteParams(ReportParams, frozen=True, kw_only=True):
         ]
         | UnsetType
     ) = UNSET
-    hop: Hop = UNSET
+    hop: Hop | UnsetType = UNSET
 
 
 class DeliverParams(ReportParams, frozen=True, kw_only=True):
@@ -186,15 +186,15 @@ class ApproveParams(ChangeParams, frozen=True, kw_only=True):
     """Why the work is accepted."""
 
     reason: Reason | UnsetType = UNSET
-    hop: Hop = UNSET
-    allow_open_children: OpenChildren = UNSET
+    hop: Hop | UnsetType = UNSET
+    allow_open_children: OpenChildren | UnsetType = UNSET
 
 
 class RejectParams(ChangeParams, frozen=True, kw_only=True):
     """Why the work is sent back."""
 
     blockers: NeededBlockers
-    hop: Hop = UNSET
+    hop: Hop | UnsetType = UNSET
 
 
 REVIEW_ROWS: tuple[Operation, ...] = (

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from aof.errors import AofError, UnusableOrgChart
 from aof.kernel.context import Environment
+from aof.kernel.declarations import param
 from aof.kernel.dispatcher import Dispatcher
 from aof.kernel.faults import Faults
 from aof.kernel.model import iso, millis
+from aof.kernel.operation import operation
 from aof.kernel.results import Recovered, Result
 from aof.kernel.unit_of_work import Done
 from aof.scheduler import steps
@@ -21,6 +23,11 @@ from aof.store.lists import Query
 from aof.tasks.graph import retry_at
 from aof.tasks.model import Task
 from aof.workflows.model import HopState, leases, workflow_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from aof.api.fabric import Fabric
+    from aof.kernel.context import CallContext
 
 _STILL_ENDING = 250  # milliseconds after which a worker that was in the way may have ended
 _GROUPS = ("running", "backlog", "ready", "blocked", "review", "finished")
@@ -356,17 +363,47 @@ def _waits(task: Task) -> bool:
     return bool(task.depends_on) or task.waits_for_children
 
 
-class SchedulerService:
-    """Decides what happens next, once; `aof up` does so again and again."""
+@operation(
+    effect="write",
+    verb="admin tick",
+    section="data",
+    order=120,
+    former=("tick",),
+    summary="do once what is due: recover, promote, give up, alert",
+    notes="Also says why each other unfinished task is left as it is. Only 'aof up' starts agents.",
+    example="aof admin tick --dry-run",
+    needs="lead",
+)
+def tick(
+    context: CallContext, *, dry_run: Annotated[bool, param("only show what would be done, and why")] = False
+) -> Ticked:
+    """Do what is due: recover, promote, give up, alert."""
+    return Tick(context.environment, context.dispatcher).ticked(dry_run=dry_run)
 
-    def __init__(self, environment: Environment, dispatcher: Dispatcher) -> None:
-        self._environment = environment
-        self._dispatcher = dispatcher
 
-    def tick(self, *, dry_run: bool = False) -> Ticked:
-        """Do what is due: recover, promote, give up, alert. `dry_run` only shows what would be done, and why."""
-        return Tick(self._environment, self._dispatcher).ticked(dry_run=dry_run)
+class Recoveries(Result, frozen=True, kw_only=True):
+    """What was recovered of vanished workers."""
 
-    def recover(self) -> tuple[Recovered, ...]:
-        """Recover every run whose lease has ended: by its reported result, else by requeueing."""
-        return Tick(self._environment, self._dispatcher).recovered()
+    recovered: tuple[Recovered, ...]
+
+
+def _recoveries(fabric: Fabric, values: dict[str, Any]) -> Recoveries:  # noqa: ARG001 - it has no parameters
+    return Recoveries(recovered=fabric.recover())
+
+
+@operation(
+    effect="write",
+    verb="admin recover",
+    section="data",
+    order=125,
+    former=("recover",),
+    example="aof admin recover",
+    needs="lead",
+    over_wire=_recoveries,
+)
+def recover(context: CallContext) -> tuple[Recovered, ...]:
+    """Requeue the tasks of vanished workers.
+
+    A run whose lease has ended is recovered by its reported result, else by requeueing.
+    """
+    return Tick(context.environment, context.dispatcher).recovered()

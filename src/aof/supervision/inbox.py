@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import Annotated, Any
 
 from msgspec import UNSET
 
@@ -14,7 +15,9 @@ from aof.errors import AofError, Call, EditWaits
 from aof.kernel import limits as kernel_limits
 from aof.kernel import model as kernel_model
 from aof.kernel import unit_of_work
+from aof.kernel.declarations import Cursor, param
 from aof.kernel.model import run_place
+from aof.kernel.operation import operation
 from aof.org.model import HUMAN
 from aof.queries import read_models
 from aof.queries.ready_queue import ended_leases
@@ -23,6 +26,15 @@ from aof.runs import model as runs_model
 from aof.store import port
 from aof.store.lists import Query
 from aof.supervision import operations, rules
+from aof.supervision.operations import (
+    AgentPage,
+    AgentRow,
+    HeldWork,
+    InboxItem,
+    InboxPage,
+    Limit,
+)
+from aof.supervision.rules import Need
 from aof.tasks import graph
 from aof.workflows import model as workflows_model
 from aof.workflows.model import held_leases
@@ -31,11 +43,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.kernel.context import Environment
+    from aof.kernel.context import CallContext, Environment
     from aof.org.health import AgentHealth
     from aof.org.model import Agent
     from aof.runs.model import Heartbeat
-    from aof.supervision.operations import AgentPage, AgentRow, HeldWork, InboxItem, InboxPage
     from aof.supervision.rules import Attention
     from aof.tasks.model import Task
 
@@ -45,22 +56,25 @@ _REASON = 500  # characters
 _OF_TASKS = ("gate", "question", "blocked", "deadletter", "overdue")
 
 
-class InboxService:
-    """Finds what waits for people."""
-
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-
-    def inbox(
-        self,
-        *,
-        kind: Sequence[str] = (),
-        person: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> InboxPage:
-        """What needs a person, most urgent first; for one person: what waits for that one or nobody in particular."""
-        return _Look(self._environment).page(tuple(kind), person, limit, cursor)
+@operation(
+    effect="read",
+    section="see",
+    order=5,
+    summary="what needs a person, most urgent first",
+    aliases=("attention", "todo"),
+    notes="'--kind review' is the same as '--kind gate'.",
+    example="aof inbox --kind question --kind review",
+)
+def inbox(
+    context: CallContext,
+    *,
+    kind: Annotated[Sequence[Need], param("only this kind")] = (),
+    person: Annotated[str, param("only what waits for this person or for nobody in particular")] | None = None,
+    limit: Limit = 50,
+    cursor: Cursor | None = None,
+) -> InboxPage:
+    """What needs a person: questions first, then reviews by priority, what is overdue, and all that is stuck."""
+    return _Look(context.environment).page(tuple(kind), person, limit, cursor)
 
 
 class _Look:
@@ -317,75 +331,77 @@ def _cut(text: str) -> str:
     return text if len(text) <= _REASON else f"{text[: _REASON - 1]}…"
 
 
-class CrewService:
-    """Lists the agents and what each holds."""
+@operation(
+    effect="read", section="team", order=5, summary="which agents are working, and on what", example="aof agents"
+)
+def agents(
+    context: CallContext,
+    *,
+    agent: Annotated[str, param("only this agent")] | None = None,
+    limit: Limit = 50,
+    cursor: Cursor | None = None,
+) -> AgentPage:
+    """Who is working: when each agent was last seen, what it holds under which lease, its load and capacity."""
+    if agent is not None and (problem := kernel_limits.name("agent", agent)):
+        raise problem
+    if problem := kernel_limits.whole("limit", limit, 0, operations.MOST_ROWS):
+        raise problem
+    behind = read_models.found_in("agents", cursor, 1)[0] if cursor is not None else ""
+    store, now = context.environment.store, context.environment.clock.now()
+    running = store.find(Query(status=("in-progress",), counted=False)).tasks
+    handed = store.find(Query(open_handoffs=True, counted=False)).tasks
+    held = {one.id: one for one in (*running, *handed)}.values()
+    load = Counter(name for one in held for name in workflows_model.occupied_by(one))
+    chart = context.environment.chart.readable()
+    listed = chart.by_id if chart is not None else {}
+    health = store.health()
+    silent = {name for name, one in health.items() if not one.available}
+    names = sorted({*listed, *load, *silent})
+    if agent is not None:
+        names = [agent] if agent in names or agent in store.last_seen() else []
+    shown = [name for name in names if name > behind][: limit + 1]
+    page = shown[:limit]
+    work = _work(context, running, frozenset(page), now)
+    seen = store.last_seen()
+    rows = tuple(
+        _row(name, listed.get(name), health.get(name), load[name], work.get(name, []), seen.get(name)) for name in page
+    )
+    more = read_models.place_in("agents", page[-1]) if page and len(shown) > limit else UNSET
+    return operations.AgentPage(total=len(names), agents=rows, next_cursor=more)
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-        self._store = environment.store
 
-    def agents(self, *, agent: str | None = None, limit: int = 50, cursor: str | None = None) -> AgentPage:
-        """The agents of the chart and all others that hold a task, by name; or only one of them."""
-        if agent is not None and (problem := kernel_limits.name("agent", agent)):
-            raise problem
-        if problem := kernel_limits.whole("limit", limit, 0, operations.MOST_ROWS):
-            raise problem
-        behind = read_models.found_in("agents", cursor, 1)[0] if cursor is not None else ""
-        store, now = self._store, self._environment.clock.now()
-        running = store.find(Query(status=("in-progress",), counted=False)).tasks
-        handed = store.find(Query(open_handoffs=True, counted=False)).tasks
-        held = {one.id: one for one in (*running, *handed)}.values()
-        load = Counter(name for one in held for name in workflows_model.occupied_by(one))
-        chart = self._environment.chart.readable()
-        listed = chart.by_id if chart is not None else {}
-        health = store.health()
-        silent = {name for name, one in health.items() if not one.available}
-        names = sorted({*listed, *load, *silent})
-        if agent is not None:
-            names = [agent] if agent in names or agent in store.last_seen() else []
-        shown = [name for name in names if name > behind][: limit + 1]
-        page = shown[:limit]
-        work = self._work(running, frozenset(page), now)
-        seen = store.last_seen()
-        rows = tuple(
-            _row(name, listed.get(name), health.get(name), load[name], work.get(name, []), seen.get(name))
-            for name in page
+def _work(
+    context: CallContext, running: tuple[Task, ...], names: frozenset[str], now: int
+) -> dict[str, list[tuple[HeldWork, str]]]:
+    """What each of these holds, with the last sign of life of the run."""
+    leases = [(task, place, lease) for task in running for place, lease in workflows_model.held_leases(task)]
+    mine = [(task, place, lease) for task, place, lease in leases if lease.agent in names]
+    boot = context.environment.clock.boot()
+    beats = {
+        place: runs_evolve.present_heartbeat(beat, now, boot)
+        for place, beat in context.environment.store.heartbeats(place for _, place, _ in mine).items()
+    }
+    found: dict[str, list[tuple[HeldWork, str]]] = {}
+    for task, place, lease in mine:
+        beat = beats.get(place)
+        end = runs_model.lease_end(lease, beat)
+        asked = next((one.id for one in task.open_questions if one.run_id == lease.run_id), None)
+        one = operations.HeldWork(
+            task_id=task.id,
+            title=task.title,
+            status=_status(task, beat, now),
+            run_id=lease.run_id,
+            since=lease.acquired_at,
+            lease_ends=kernel_model.iso(end),
+            left=(end - now) // 1000,
+            expired=end <= now,
+            hop=place.removeprefix(task.id).removeprefix("/hops/") or UNSET,
+            question=asked or UNSET,
         )
-        more = read_models.place_in("agents", page[-1]) if page and len(shown) > limit else UNSET
-        return operations.AgentPage(total=len(names), agents=rows, next_cursor=more)
-
-    def _work(
-        self, running: tuple[Task, ...], names: frozenset[str], now: int
-    ) -> dict[str, list[tuple[HeldWork, str]]]:
-        """What each of these holds, with the last sign of life of the run."""
-        leases = [(task, place, lease) for task in running for place, lease in workflows_model.held_leases(task)]
-        mine = [(task, place, lease) for task, place, lease in leases if lease.agent in names]
-        boot = self._environment.clock.boot()
-        beats = {
-            place: runs_evolve.present_heartbeat(beat, now, boot)
-            for place, beat in self._store.heartbeats(place for _, place, _ in mine).items()
-        }
-        found: dict[str, list[tuple[HeldWork, str]]] = {}
-        for task, place, lease in mine:
-            beat = beats.get(place)
-            end = runs_model.lease_end(lease, beat)
-            asked = next((one.id for one in task.open_questions if one.run_id == lease.run_id), None)
-            one = operations.HeldWork(
-                task_id=task.id,
-                title=task.title,
-                status=_status(task, beat, now),
-                run_id=lease.run_id,
-                since=lease.acquired_at,
-                lease_ends=kernel_model.iso(end),
-                left=(end - now) // 1000,
-                expired=end <= now,
-                hop=place.removeprefix(task.id).removeprefix("/hops/") or UNSET,
-                question=asked or UNSET,
-            )
-            own = beat is not None and beat.run_id == lease.run_id
-            alive = beat.last_heartbeat if own and beat is not None else lease.acquired_at
-            found.setdefault(lease.agent, []).append((one, alive))
-        return found
+        own = beat is not None and beat.run_id == lease.run_id
+        alive = beat.last_heartbeat if own and beat is not None else lease.acquired_at
+        found.setdefault(lease.agent, []).append((one, alive))
+    return found
 
 
 def _status(task: Task, beat: Heartbeat | None, now: int) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET
@@ -12,8 +13,10 @@ from aof.errors import AofError, Call, InvalidInput, TaskNotFound
 from aof.kernel import commands, identity
 from aof.kernel import limits as kernel_limits
 from aof.kernel import model as kernel_model
+from aof.kernel.declarations import Cursor, EventName, Spelling, TaskId, param
 from aof.kernel.evolve import evolve
 from aof.kernel.model import STATUSES, is_remark, is_task_id
+from aof.kernel.operation import operation
 from aof.org import rights
 from aof.queries import read_models
 from aof.queries.history import number_of
@@ -22,73 +25,81 @@ from aof.store import port
 from aof.store.lists import Row
 from aof.supervision import operations
 from aof.supervision.chronicle import SpanQuery
+from aof.supervision.operations import (
+    MOST_DAYS,
+    MOST_NEIGHBOURS,
+    MOST_ROWS,
+    Flow,
+    Limit,
+    Move,
+    Moves,
+    Neighbourhood,
+    TaskMoment,
+    TimelinePage,
+    TimelineRow,
+    WhoAmI,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
-    from aof.kernel.context import Environment, Principal
-    from aof.kernel.dispatcher import Dispatcher
+    from aof.kernel.context import CallContext
     from aof.supervision.chronicle import AgentRuns, FlowFacts, RunSpan
-    from aof.supervision.operations import (
-        Flow,
-        Move,
-        Moves,
-        Neighbourhood,
-        TaskMoment,
-        TimelinePage,
-        TimelineRow,
-        WhoAmI,
-    )
     from aof.tasks.model import Task
 
 
-class CallerService:
-    """Tells one caller about itself."""
+_EVENT = Spelling(metavar="SEQ|HASH")
+_WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
 
-    def __init__(self, environment: Environment, principal: Principal, asked: identity.Authentication) -> None:
-        self._environment = environment
-        self._principal = principal
-        self._authentication = asked
 
-    def whoami(self) -> WhoAmI:
-        """Who you are to AOF: name, where it comes from, rights, and the data directory."""
-        who, place = self._principal.identity or identity.NOBODY, self._environment.place
-        name = identity.name_of(who) or self._principal.actor
-        own = authentication.understood(who.secret) if who.secret is not None else None
-        chart, maintainers = self._environment.chart.readable(), self._environment.policy.maintainers
-        plain = own is None and not who.unproven
-        local = place is not None and not who.token
-        return operations.WhoAmI(
-            actor=name,
-            source=self._source(who, name),
-            run_id=own.run if own is not None else self._principal.run,
-            maintainer=plain and name in maintainers,
-            roles=tuple(sorted(chart.roles_of.get(name, ()))) if chart is not None else (),
-            kind=rights.kind_of(chart, name, maintainers if plain else ()) if chart is not None else None,
-            scope=who.scope if who.token else None,
-            acts_for_others=plain
-            and who.agent is None
-            and (not self._authentication.binds_callers or self._authentication.speaks_for_others(name)),
-            data_dir=place.data_dir if place is not None and local else None,
-            found_by=place.found_by if place is not None and local else None,
-            lane=place.lane() if place is not None else None,
-            version=place.version if place is not None else None,
-            python=place.python if place is not None and local else None,
-            format=place.format() if place is not None else None,
-        )
+@operation(
+    effect="read",
+    section="see",
+    order=95,
+    summary="who you are to AOF, what you may do, and where the data is",
+    example="aof whoami",
+    about_caller=True,
+)
+def whoami(context: CallContext) -> WhoAmI:
+    """Who you are to AOF, where that name comes from, what you may do, and where the data is."""
+    who, place = context.principal.identity or identity.NOBODY, context.environment.place
+    name = identity.name_of(who) or context.principal.actor
+    own = authentication.understood(who.secret) if who.secret is not None else None
+    chart, maintainers = context.environment.chart.readable(), context.environment.policy.maintainers
+    plain = own is None and not who.unproven
+    local = place is not None and not who.token
+    return operations.WhoAmI(
+        actor=name,
+        source=_source(context, who, name),
+        run_id=own.run if own is not None else context.principal.run,
+        maintainer=plain and name in maintainers,
+        roles=tuple(sorted(chart.roles_of.get(name, ()))) if chart is not None else (),
+        kind=rights.kind_of(chart, name, maintainers if plain else ()) if chart is not None else None,
+        scope=who.scope if who.token else None,
+        acts_for_others=plain
+        and who.agent is None
+        and (not context.authentication.binds_callers or context.authentication.speaks_for_others(name)),
+        data_dir=place.data_dir if place is not None and local else None,
+        found_by=place.found_by if place is not None and local else None,
+        lane=place.lane() if place is not None else None,
+        version=place.version if place is not None else None,
+        python=place.python if place is not None and local else None,
+        format=place.format() if place is not None else None,
+    )
 
-    def _source(self, who: identity.Identity, name: str) -> operations.Source:
-        """What the caller's name comes from."""
-        if who.secret is not None:
-            return "run"
-        if who.token:
-            return "token"
-        if who.session is not None:
-            return "session"
-        place = self._environment.place
-        return place.actor_from if place is not None and place.actor == name else "given"
+
+def _source(context: CallContext, who: identity.Identity, name: str) -> operations.Source:
+    """What the caller's name comes from."""
+    if who.secret is not None:
+        return "run"
+    if who.token:
+        return "token"
+    if who.session is not None:
+        return "session"
+    place = context.environment.place
+    return place.actor_from if place is not None and place.actor == name else "given"
 
 
 _TEXT = "…"
@@ -117,42 +128,37 @@ class _Offer:
         self.drags = drags
 
 
-class MoveService:
-    """Tries what could be done with a task."""
+@operation(effect="read", verb="show moves", section="see", order=47, former=("moves",), example="aof show moves 001")
+def moves(context: CallContext, task_id: TaskId) -> Moves:
+    """Where you may move a task now, and what else you may do with it."""
+    task = context.environment.lookup.get(task_id)
+    tried = [(offer, _tried(context, task, offer)) for offer in _offers(task)]
+    found = [(offer, move) for offer, move in tried if move is not None]
+    return operations.Moves(
+        task_id=task.id,
+        status=task.status,
+        rev=task.rev,
+        moves=tuple(move for offer, move in found if offer.drags and move.to is not UNSET),
+        actions=tuple(move for offer, move in found),
+    )
 
-    def __init__(self, environment: Environment, dispatcher: Dispatcher) -> None:
-        self._environment = environment
-        self._dispatcher = dispatcher
 
-    def moves(self, task_id: str) -> Moves:
-        """What the caller may do with the task now."""
-        task = self._environment.lookup.get(task_id)
-        tried = [(offer, self._tried(task, offer)) for offer in _offers(task)]
-        found = [(offer, move) for offer, move in tried if move is not None]
-        return operations.Moves(
-            task_id=task.id,
-            status=task.status,
-            rev=task.rev,
-            moves=tuple(move for offer, move in found if offer.drags and move.to is not UNSET),
-            actions=tuple(move for offer, move in found),
-        )
-
-    def _tried(self, task: Task, offer: _Offer) -> Move | None:
-        try:
-            decision = self._dispatcher.rehearse(offer.command, task.id, **offer.given)
-        except AofError:
-            return None
-        own = (one for one in decision.drafts if one.task_id == task.id and one.type == "task.transitioned")
-        to = next((one.payload["to"] for one in reversed([*own])), None)
-        if not decision.drafts:
-            return None  # it would change nothing
-        return operations.Move(
-            operation=offer.operation,
-            arguments={"taskId": task.id} | offer.shown,
-            to=to if to is not None and to != task.status else UNSET,
-            asks=offer.asks,
-            confirm=offer.confirm,
-        )
+def _tried(context: CallContext, task: Task, offer: _Offer) -> Move | None:
+    try:
+        decision = context.dispatcher.rehearse(offer.command, task.id, **offer.given)
+    except AofError:
+        return None
+    own = (one for one in decision.drafts if one.task_id == task.id and one.type == "task.transitioned")
+    to = next((one.payload["to"] for one in reversed([*own])), None)
+    if not decision.drafts:
+        return None  # it would change nothing
+    return operations.Move(
+        operation=offer.operation,
+        arguments={"taskId": task.id} | offer.shown,
+        to=to if to is not None and to != task.status else UNSET,
+        asks=offer.asks,
+        confirm=offer.confirm,
+    )
 
 
 def _offers(task: Task) -> Iterator[_Offer]:
@@ -201,58 +207,66 @@ def _judgements(task: Task) -> Iterator[_Offer]:
 _Edge = tuple[str, str, str]
 
 
-class NeighbourhoodService:
-    """Finds the tasks connected with one."""
+@operation(
+    effect="read",
+    verb="graph near",
+    section="see",
+    order=62,
+    summary="the tasks connected with one",
+    former=("neighbourhood", "near"),
+    example="aof graph near 001",
+)
+def neighbourhood(
+    context: CallContext,
+    task_id: TaskId,
+    *,
+    limit: Annotated[int, param("at most this many tasks", ge=1, le=MOST_NEIGHBOURS)] = 200,
+) -> Neighbourhood:
+    """The tasks connected with one, nearest first, and the edges between them."""
+    if problem := kernel_limits.whole("limit", limit, 1, MOST_NEIGHBOURS):
+        raise problem
+    root = context.environment.lookup.get(task_id)
+    found: dict[str, tuple[Task, int]] = {root.id: (root, 0)}
+    edges: set[_Edge] = set()
+    known = {root.id}
+    border, depth = [root], 0
+    while border and len(found) < limit:
+        depth += 1
+        near = _edges(context, border)
+        edges |= near
+        fresh = sorted({end for source, target, _ in near for end in (source, target)} - known)
+        known.update(fresh)
+        border = list(context.environment.store.records(fresh[: limit - len(found)]))
+        found |= {task.id: (task, depth) for task in border}
+    if border:
+        near = _edges(context, border)
+        edges |= near
+        known |= {end for source, target, _ in near for end in (source, target)}
+    shown = [edge for edge in sorted(edges) if edge[0] in found and edge[1] in found]
+    missing = known - found.keys()
+    return operations.Neighbourhood(
+        root=root.id,
+        nodes=tuple(_node(task, at) for task, at in found.values()),
+        edges=tuple(operations.GraphEdge(source=one[0], target=one[1], kind=one[2]) for one in shown),
+        left_out=len(missing),
+    )
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-        self._store = environment.store
 
-    def neighbourhood(self, task_id: str, *, limit: int = 200) -> Neighbourhood:
-        """The tasks connected with one, nearest first, and the edges between them."""
-        if problem := kernel_limits.whole("limit", limit, 1, operations.MOST_NEIGHBOURS):
-            raise problem
-        root = self._environment.lookup.get(task_id)
-        found: dict[str, tuple[Task, int]] = {root.id: (root, 0)}
-        edges: set[_Edge] = set()
-        known = {root.id}
-        border, depth = [root], 0
-        while border and len(found) < limit:
-            depth += 1
-            near = self._edges(border)
-            edges |= near
-            fresh = sorted({end for source, target, _ in near for end in (source, target)} - known)
-            known.update(fresh)
-            border = list(self._store.records(fresh[: limit - len(found)]))
-            found |= {task.id: (task, depth) for task in border}
-        if border:
-            near = self._edges(border)
-            edges |= near
-            known |= {end for source, target, _ in near for end in (source, target)}
-        shown = [edge for edge in sorted(edges) if edge[0] in found and edge[1] in found]
-        missing = known - found.keys()
-        return operations.Neighbourhood(
-            root=root.id,
-            nodes=tuple(_node(task, at) for task, at in found.values()),
-            edges=tuple(operations.GraphEdge(source=one[0], target=one[1], kind=one[2]) for one in shown),
-            left_out=len(missing),
-        )
-
-    def _edges(self, tasks: list[Task]) -> set[_Edge]:
-        """All edges of these tasks, in both directions."""
-        names = [task.id for task in tasks]
-        edges: set[_Edge] = set()
-        with self._store.unit(port.Scope()) as unit:
-            for waited, dependents in unit.dependents_of(names).items():
-                edges |= {(waited, one, "blocks") for one in dependents}
-            for name in names:
-                edges |= {(name, child, "child") for child in unit.children(name)}
-        for task in tasks:
-            edges |= {(blocker, task.id, "blocks") for blocker in task.depends_on}
-            if task.parent_id is not None:
-                edges.add((task.parent_id, task.id, "child"))
-            edges |= {(task.id, link.target_id, link.kind) for link in task.links if is_task_id(link.target_id)}
-        return edges
+def _edges(context: CallContext, tasks: list[Task]) -> set[_Edge]:
+    """All edges of these tasks, in both directions."""
+    names = [task.id for task in tasks]
+    edges: set[_Edge] = set()
+    with context.environment.store.unit(port.Scope()) as unit:
+        for waited, dependents in unit.dependents_of(names).items():
+            edges |= {(waited, one, "blocks") for one in dependents}
+        for name in names:
+            edges |= {(name, child, "child") for child in unit.children(name)}
+    for task in tasks:
+        edges |= {(blocker, task.id, "blocks") for blocker in task.depends_on}
+        if task.parent_id is not None:
+            edges.add((task.parent_id, task.id, "child"))
+        edges |= {(task.id, link.target_id, link.kind) for link in task.links if is_task_id(link.target_id)}
+    return edges
 
 
 def _node(task: Task, depth: int) -> operations.GraphNode:
@@ -272,96 +286,116 @@ _UNCHANGING = ("rev", "updatedAt")
 _HIDDEN = ("layout", "archived")
 
 
-class ChronicleService:
-    """Answers questions about the past."""
+@operation(
+    effect="read",
+    verb="insights timeline",
+    section="see",
+    order=85,
+    former=("timeline",),
+    example="aof insights timeline --agent swe-backend --since -1d",
+)
+def timeline(
+    context: CallContext,
+    *,
+    task_id: Annotated[str, param("only runs of this task", Spelling(place="ID"))] | None = None,
+    agent: Annotated[str, param("only runs of this agent")] | None = None,
+    since: Annotated[str, param("only runs that were active then or later", _WHEN)] | None = None,
+    before: Annotated[str, param("only runs that began earlier", _WHEN)] | None = None,
+    limit: Limit = 50,
+    cursor: Cursor | None = None,
+) -> TimelinePage:
+    """Runs over time, latest first, with how long each worked and waited."""
+    if problem := kernel_limits.whole("limit", limit, 0, MOST_ROWS):
+        raise problem
+    now = context.environment.clock.now()
+    query = SpanQuery(
+        task_id=context.environment.lookup.resolve(task_id) if task_id is not None else None,
+        agent=agent,
+        since=_moment(context, "since", since),
+        before=_moment(context, "before", before),
+        behind=read_models.number_in("timeline", cursor) if cursor is not None else None,
+        limit=limit + 1,
+    )
+    page = context.environment.store.run_spans(query)
+    shown = page.spans[:limit]
+    titles = {task.id: task.title for task in context.environment.store.records({one.task_id for one in shown})}
+    more = read_models.place_in("timeline", str(shown[-1].seq)) if shown and len(page.spans) > limit else UNSET
+    rows = tuple(_span(one, titles.get(one.task_id, ""), now) for one in shown)
+    return operations.TimelinePage(total=page.total, rows=rows, now=kernel_model.iso(now), next_cursor=more)
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-        self._store = environment.store
-        self._clock = environment.clock
 
-    def timeline(
-        self,
-        *,
-        task_id: str | None = None,
-        agent: str | None = None,
-        since: str | None = None,
-        before: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> TimelinePage:
-        """Runs, latest first: of one task or agent, or active in a period. Working and waiting are separate."""
-        if problem := kernel_limits.whole("limit", limit, 0, operations.MOST_ROWS):
-            raise problem
-        now = self._clock.now()
-        query = SpanQuery(
-            task_id=self._environment.lookup.resolve(task_id) if task_id is not None else None,
-            agent=agent,
-            since=self._moment("since", since),
-            before=self._moment("before", before),
-            behind=read_models.number_in("timeline", cursor) if cursor is not None else None,
-            limit=limit + 1,
-        )
-        page = self._store.run_spans(query)
-        shown = page.spans[:limit]
-        titles = {task.id: task.title for task in self._store.records({one.task_id for one in shown})}
-        more = read_models.place_in("timeline", str(shown[-1].seq)) if shown and len(page.spans) > limit else UNSET
-        rows = tuple(_span(one, titles.get(one.task_id, ""), now) for one in shown)
-        return operations.TimelinePage(total=page.total, rows=rows, now=kernel_model.iso(now), next_cursor=more)
+def _moment(context: CallContext, name: str, said: str | None) -> str | None:
+    if said is None:
+        return None
+    found = kernel_limits.moment(name, said, context.environment.clock.now())
+    if isinstance(found, InvalidInput):
+        raise found
+    return kernel_model.iso(kernel_model.millis(found))
 
-    def _moment(self, name: str, said: str | None) -> str | None:
-        if said is None:
-            return None
-        found = kernel_limits.moment(name, said, self._clock.now())
-        if isinstance(found, InvalidInput):
-            raise found
-        return kernel_model.iso(kernel_model.millis(found))
 
-    def flow(self, *, days: int = 30) -> Flow:
-        """Statuses by day, throughput, how long finished tasks took, and how the runs of each agent ended."""
-        if problem := kernel_limits.whole("days", days, 1, operations.MOST_DAYS):
-            raise problem
-        today = self._clock.now()
-        wanted = [kernel_model.day(today - back * _DAY_MS) for back in range(days - 1, -1, -1)]
-        facts = self._store.flow_facts(wanted[0])
-        rows = _days(facts, wanted)
-        done = sum(row.done for row in rows)
-        return operations.Flow(
-            days=rows,
-            done=done,
-            per_day=round(done / days, 2),
-            lead_time=_percentiles([lead for _, lead, _ in facts.leads]),
-            cycle_time=_percentiles([cycle for _, _, cycle in facts.leads]),
-            agents=tuple(_agent(one) for one in facts.agents),
-        )
+@operation(
+    effect="read",
+    verb="insights flow",
+    section="see",
+    order=86,
+    former=("flow",),
+    example="aof insights flow --days 14",
+)
+def flow(
+    context: CallContext,
+    *,
+    days: Annotated[int, param("how many days, up to today", Spelling(note="(default 30)"), ge=1, le=MOST_DAYS)] = 30,
+) -> Flow:
+    """How work flows: tasks by status per day, throughput, lead times, runs by agent."""
+    if problem := kernel_limits.whole("days", days, 1, MOST_DAYS):
+        raise problem
+    today = context.environment.clock.now()
+    wanted = [kernel_model.day(today - back * _DAY_MS) for back in range(days - 1, -1, -1)]
+    facts = context.environment.store.flow_facts(wanted[0])
+    rows = _days(facts, wanted)
+    done = sum(row.done for row in rows)
+    return operations.Flow(
+        days=rows,
+        done=done,
+        per_day=round(done / days, 2),
+        lead_time=_percentiles([lead for _, lead, _ in facts.leads]),
+        cycle_time=_percentiles([cycle for _, _, cycle in facts.leads]),
+        agents=tuple(_agent(one) for one in facts.agents),
+    )
 
-    def task_at(self, task_id: str, *, seq: int | str | None = None) -> TaskMoment:
-        """One task as it was after one of its events (else the last one), and what that event changed."""
-        full = self._environment.lookup.resolve(task_id)
-        last = number_of(self._store, seq) if seq is not None else None
-        events = [event for event in self._store.events(task_id=full) if not is_remark(event)]
-        place = max((number for number, event in enumerate(events) if last is None or event.seq <= last), default=None)
-        if place is None:
-            raise TaskNotFound(
-                f"there was no task {full} at event {seq}", "see its events", Call("log", {"task_id": full})
-            )
-        before: Task | None = None
-        for event in events[:place]:
-            before = evolve(before, event)
-        after = evolve(before, events[place])
-        return operations.TaskMoment(
-            task_id=full,
-            seq=events[place].seq,
-            event=msgspec.to_builtins(events[place]),
-            task=_portrait(after),
-            changed=_changed(_portrait(before) if before is not None else {}, _portrait(after)),
-            number=place + 1,
-            events=len(events),
-            first=events[0].seq,
-            last=events[-1].seq,
-            previous=events[place - 1].seq if place else UNSET,
-            next=events[place + 1].seq if place + 1 < len(events) else UNSET,
-        )
+
+@operation(effect="read", verb="log at", section="see", order=92, former=("at",), example="aof log at 001 --seq 12")
+def task_at(
+    context: CallContext,
+    task_id: TaskId,
+    *,
+    seq: Annotated[EventName, param("event by number or hash, or the last one before it (else the last)", _EVENT)]
+    | None = None,
+) -> TaskMoment:
+    """A task as it was after one of its events, and what that event changed."""
+    full = context.environment.lookup.resolve(task_id)
+    last = number_of(context.environment.store, seq) if seq is not None else None
+    events = [event for event in context.environment.store.events(task_id=full) if not is_remark(event)]
+    place = max((number for number, event in enumerate(events) if last is None or event.seq <= last), default=None)
+    if place is None:
+        raise TaskNotFound(f"there was no task {full} at event {seq}", "see its events", Call("log", {"task_id": full}))
+    before: Task | None = None
+    for event in events[:place]:
+        before = evolve(before, event)
+    after = evolve(before, events[place])
+    return operations.TaskMoment(
+        task_id=full,
+        seq=events[place].seq,
+        event=msgspec.to_builtins(events[place]),
+        task=_portrait(after),
+        changed=_changed(_portrait(before) if before is not None else {}, _portrait(after)),
+        number=place + 1,
+        events=len(events),
+        first=events[0].seq,
+        last=events[-1].seq,
+        previous=events[place - 1].seq if place else UNSET,
+        next=events[place + 1].seq if place + 1 < len(events) else UNSET,
+    )
 
 
 def _span(one: RunSpan, title: str, now: int) -> TimelineRow:

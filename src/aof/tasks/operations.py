@@ -152,7 +152,7 @@ class ClaimParams(Params, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     key: IdempotencyKey | UnsetType = UNSET
-    hop: Hop = UNSET
+    hop: Hop | UnsetType = UNSET
     keep: Annotated[bool, param("hold it beyond this session; your calls renew it")] | UnsetType = UNSET
     steal: Annotated[bool, param("assign a reserved task to you first")] | UnsetType = UNSET
     expect_rev: ExpectedRev | UnsetType = UNSET

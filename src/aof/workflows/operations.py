@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from aof import errors
 from aof.errors import AofError, Call, InvalidInput
 from aof.kernel import results as kernel_results
-from aof.kernel.declarations import Cli, ExpectedRev, Extra, Family, Operation, Params, Spelling, TaskParams, param
+from aof.kernel.declarations import ExpectedRev, Extra, Family, Spelling, TaskId, param
 from aof.kernel.findings import Finding
 from aof.kernel.model import is_part, is_task_id
+from aof.kernel.operation import method, operation
 from aof.kernel.results import Moved, Result
 from aof.org.model import OrgChart
 from aof.support.typed import prepare_type
@@ -22,8 +22,8 @@ from aof.workflows.model import Hop, HopState, Template, begun, workflow_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.kernel.context import Environment, Principal
-    from aof.kernel.dispatcher import Dispatcher
+    from aof.api.fabric import Fabric
+    from aof.kernel.context import CallContext
     from aof.store.directory import WorkflowReport
 
 
@@ -143,33 +143,6 @@ def nobody_for(document: dict[str, Any], chart: OrgChart) -> Iterator[Finding]:
                 yield Finding(code="nobody", severity="warning", at=("hops", number, key), detail=detail, fix=fix)
 
 
-_WORKFLOW = Family(
-    verb="workflow",
-    help="check or show workflows, or show how far a task is in its workflow",
-    place="a workflow or a task; none: all workflows",
-    example="aof workflow show 001 --format mermaid",
-)
-_NAME = Spelling(place="NAME")
-
-
-class WorkflowParams(Params, frozen=True, kw_only=True):
-    """A workflow by its name, or a task in one."""
-
-    name: Annotated[str, param("a workflow, or a task's ID", _NAME)]
-
-
-class OptionalWorkflowParams(Params, frozen=True, kw_only=True):
-    """One workflow, or all of them."""
-
-    name: Annotated[str, param("none: all of them", _NAME)] | UnsetType = UNSET
-
-
-class AttachParams(TaskParams, frozen=True, kw_only=True):
-    """Which task begins its workflow."""
-
-    expect_rev: ExpectedRev | UnsetType = UNSET
-
-
 class WorkflowCheck(Result, frozen=True, kw_only=True):
     """Which templates were checked, and their problems."""
 
@@ -178,7 +151,7 @@ class WorkflowCheck(Result, frozen=True, kw_only=True):
     problems: list[dict[str, Any]]
 
 
-def _check(fabric: Any, values: dict[str, Any]) -> WorkflowCheck:
+def _check(fabric: Fabric, values: dict[str, Any]) -> WorkflowCheck:
     reports = fabric.workflow_check(**values)
     return WorkflowCheck(
         ok=all(report.ok for report in reports),
@@ -187,108 +160,88 @@ def _check(fabric: Any, values: dict[str, Any]) -> WorkflowCheck:
     )
 
 
-ROWS: tuple[Operation, ...] = (
-    Operation(
-        name="workflow_check",
-        parameters=OptionalWorkflowParams,
-        result=WorkflowCheck,
-        help="Check the workflow templates.",
-        effect="read",
-        tool="aof_workflow_check",
-        verb="workflow check",
-        cli=Cli(section="team", order=20, example="aof workflow check", family=_WORKFLOW),
-        ask=_check,
-    ),
-    Operation(
-        name="workflow_show",
-        parameters=WorkflowParams,
-        result=Portrait,
-        help="A workflow, or how far a task is in its workflow.",
-        effect="read",
-        tool="aof_workflow_show",
-        verb="workflow show",
-        cli=Cli(
-            section="team",
-            order=20,
-            example="aof workflow show 001",
-            extra=(Extra(option="--format", help="text or mermaid", metavar="F"),),
-            family=_WORKFLOW,
-        ),
-    ),
-    Operation(
-        name="workflow_attach",
-        parameters=AttachParams,
-        result=Moved,
-        help="Start the workflow that a hand-written task names.",
-        effect="write",
-        tool="aof_workflow_attach",
-        verb="workflow attach",
-        cli=Cli(
-            section="team",
-            order=20,
-            example="aof workflow attach 001",
-            spelled=(("task_id", Spelling(place="NAME", target="name")),),
-            family=_WORKFLOW,
-        ),
-        needs="lead",
-    ),
+_WORKFLOW = Family(
+    verb="workflow",
+    help="check or show workflows, or show how far a task is in its workflow",
+    place="a workflow or a task; none: all workflows",
+    example="aof workflow show 001 --format mermaid",
+    section="team",
+    order=20,
 )
+_NAME = Spelling(place="NAME")
 
 
-class WorkflowService:
-    """Lists, checks and shows workflows, and lets tasks begin theirs."""
+@method
+def workflows(context: CallContext) -> tuple[str, ...]:
+    """The names of the workflows that tasks can be created with."""
+    return context.environment.templates.names()
 
-    def __init__(self, environment: Environment, principal: Principal, dispatcher: Dispatcher) -> None:
-        self._environment = environment
-        self._principal = principal
-        self._dispatcher = dispatcher
-        self._templates = environment.templates
-        self._get = environment.lookup.get
 
-    def workflows(self) -> tuple[str, ...]:
-        """The names of the workflows that tasks can be created with."""
-        return self._templates.names()
+@operation(effect="read", example="aof workflow check", family=_WORKFLOW, over_wire=_check)
+def workflow_check(
+    context: CallContext, name: Annotated[str, param("none: all of them", _NAME)] | None = None
+) -> tuple[WorkflowReport, ...]:
+    """Check the workflow templates.
 
-    def workflow_check(self, name: str | None = None) -> tuple[WorkflowReport, ...]:
-        """A close look at one template or at all of them: everything that is wrong, with its line and what helps."""
-        names = self.workflows() if name is None else (name,)
-        return tuple(self._with_roles(self._templates.report(one)) for one in names)
+    Everything that is wrong with one of them or with all, with its line and what helps.
+    """
+    names = workflows(context) if name is None else (name,)
+    return tuple(_with_roles(context, context.environment.templates.report(one)) for one in names)
 
-    def workflow_show(self, name: str) -> Portrait:
-        """A template by its name, or the workflow of a task by its ID with the state of each hop."""
-        if self._is_task(name):
-            return of_task(self._get(name))
-        return of_template(self._templates.usable(name))
 
-    def workflow_attach(self, task_id: str, *, actor: str | None = None) -> Moved:
-        """Let a task that names a workflow begin it; such a task is one that a person wrote by hand."""
-        task = self._get(task_id)
-        if task.routing.workflow is None:
-            raise InvalidInput(
-                f"{task.id} names no workflow",
-                "create a task that names one",
-                Call("create", {"title": task.title, "brief": "…", "workflow": "…"}),
-            )
-        attach = self._templates.attaching(task.id, task.routing.workflow, actor or self._principal.actor)
-        self._dispatcher.dispatch(attach)
-        return kernel_results.Moved(task_id=task.id, status=self._get(task.id).status)
+@operation(
+    effect="read",
+    example="aof workflow show 001",
+    extra=(Extra(option="--format", help="text or mermaid", metavar="F"),),
+    family=_WORKFLOW,
+)
+def workflow_show(context: CallContext, name: Annotated[str, param("a workflow, or a task's ID", _NAME)]) -> Portrait:
+    """A workflow, or how far a task is in its workflow."""
+    if _is_task(context, name):
+        return of_task(context.environment.lookup.get(name))
+    return of_template(context.environment.templates.usable(name))
 
-    def _with_roles(self, report: WorkflowReport) -> WorkflowReport:
-        """With a warning for each role that the org chart gives to nobody."""
-        try:
-            chart = self._environment.chart.declared()
-        except AofError:
-            return report
-        if chart is None or not report.ok or report.document is None:
-            return report
-        return msgspec.structs.replace(report, findings=(*report.findings, *nobody_for(report.document, chart)))
 
-    def _is_task(self, name: str) -> bool:
-        if name in self._templates.names():
-            return False
-        if is_task_id(name):
-            return True
-        try:
-            return is_part(name) and bool(self._environment.lookup.resolve(name))
-        except errors.TaskNotFound:
-            return False
+@operation(
+    effect="write",
+    example="aof workflow attach 001",
+    spelled=(("task_id", Spelling(place="NAME", target="name")),),
+    family=_WORKFLOW,
+    needs="lead",
+)
+def workflow_attach(
+    context: CallContext, task_id: TaskId, *, actor: str | None = None, expect_rev: ExpectedRev | None = None
+) -> Moved:
+    """Start the workflow that a hand-written task names."""
+    task = context.environment.lookup.get(task_id)
+    if task.routing.workflow is None:
+        raise InvalidInput(
+            f"{task.id} names no workflow",
+            "create a task that names one",
+            Call("create", {"title": task.title, "brief": "…", "workflow": "…"}),
+        )
+    attach = context.environment.templates.attaching(task.id, task.routing.workflow, actor or context.actor)
+    context.dispatch(attach, expect_rev=expect_rev)
+    return kernel_results.Moved(task_id=task.id, status=context.environment.lookup.get(task.id).status)
+
+
+def _with_roles(context: CallContext, report: WorkflowReport) -> WorkflowReport:
+    """With a warning for each role that the org chart gives to nobody."""
+    try:
+        chart = context.environment.chart.declared()
+    except AofError:
+        return report
+    if chart is None or not report.ok or report.document is None:
+        return report
+    return msgspec.structs.replace(report, findings=(*report.findings, *nobody_for(report.document, chart)))
+
+
+def _is_task(context: CallContext, name: str) -> bool:
+    if name in context.environment.templates.names():
+        return False
+    if is_task_id(name):
+        return True
+    try:
+        return is_part(name) and bool(context.environment.lookup.resolve(name))
+    except errors.TaskNotFound:
+        return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from inspect import get_annotations
 from pathlib import Path
 from types import UnionType
@@ -239,7 +239,7 @@ def _form(kind: Any, spelling: Spelling) -> tuple[str, str]:
         return FLAG, "text"
     if kind in (int, float):
         return ONE, "seconds" if spelling.seconds else kind.__name__
-    if get_origin(kind) is list:
+    if get_origin(kind) in (list, Sequence):
         return MANY, "text" if get_args(kind)[0] is str else "item"
     if get_origin(kind) is dict:
         return MANY, "object"
@@ -258,7 +258,7 @@ def _help(one: Parameter) -> str:
     if one.spelling.help:
         return one.spelling.help
     parts = [one.description] if one.description else []
-    each = get_args(one.kind)[0] if get_origin(one.kind) is list else one.kind
+    each = get_args(one.kind)[0] if get_origin(one.kind) in (list, Sequence) else one.kind
     if get_origin(each) is Literal:
         *others, last = get_args(each)
         parts.append(f"{', '.join(others)} or {last}")

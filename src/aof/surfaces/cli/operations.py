@@ -1129,10 +1129,10 @@ VERBS: tuple[Verb, ...] = (
         options=(
             Option("--to", "receiver: an agent, role:NAME, maintainer or all", metavar="B", actions=("send", "list")),
             Option("--subject", "what it is about, on one line", metavar="S", actions=("send",)),
+            Option("--text", "the message, or - for standard input", metavar="T", type="stdin", target="body", actions=("send",), also=("--body",)),
             Option("--from", "sender (default: the caller)", metavar="A", target="from_agent", actions=("send", "list")),
             Option("--type", "what it asks for: notify, request, decision-required, objection or handoff-ready", metavar="T", actions=("send",)),
             Option("--priority", "acknowledged by the end of the receiver's next turn (P0), of the turn after it (P1), or whenever (P2): P0, P1 or P2", metavar="P", actions=("send",)),
-            Option("--text", "the message, or - for standard input", metavar="T", type="stdin", target="body", actions=("send",), also=("--body",)),
             Option("--related", "message, task or proposal that it refers to", metavar="REF", actions=("send",)),
             Option("--closure-owner", "who is reminded to close it: the sender, or maintainer", metavar="C", actions=("send",)),
             Option("--review-scope", "how much of the payload is to be reviewed: full, critical-only, interface-only or none", metavar="R", actions=("send",)),

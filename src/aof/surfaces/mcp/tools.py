@@ -13,7 +13,7 @@ from aof.api.call import Caller, HintReader, Told, error_payload, parameters, pe
 from aof.api.catalogue import Operation, Params, input_schema, listed_in
 from aof.errors import AofError
 from aof.kernel.faults import record
-from aof.org.operations import SentMessages
+from aof.messages.service import SentMessages
 from aof.surfaces.mcp.sessions import Hub, Session
 
 SECRETS = "aof/runSecrets"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from aof.errors import InvalidInput, Unavailable
 from aof.support import git
+from aof.surfaces.cli import operations
 from aof.surfaces.cli.output import Answer, Context
 from aof.surfaces.cli.parser import UsageError
 from aof.surfaces.cli.screen import Screen
@@ -29,23 +29,22 @@ def charter(context: Context, values: dict[str, Any]) -> Answer:
     action = given.pop("action")
     if action not in _ACTIONS:
         raise UsageError(f"'aof charter' knows {', '.join(_ACTIONS)}, not '{action}'", "for example: aof charter show")
-    since = given.pop("git", None)
-    operation = getattr(context.fabric, f"charter_{action}")
-    known = inspect.signature(operation).parameters
-    if wrong := [name for name in given if name not in known] or (["git"] if since and action != "check" else []):
+    options = next(one.options for one in operations.VERBS if one.name == "charter")
+    known = {one.target for one in options if not one.actions or action in one.actions}
+    if wrong := [name for name in given if name not in known]:
         option = wrong[0].replace("_", "-")
         raise UsageError(f"'aof charter {action}' does not take --{option}", "see: aof help charter")
     if action == "amend" and "reason" not in given:
         raise UsageError("an amendment needs a reason", "aof charter amend --risk High --reason 'new data'")
     if action == "init" and not given and not context.options.get("json") and sys.stdin.isatty():
         given = _asked(_question)
-    if since is not None:
+    if (since := given.pop("git", None)) is not None:
         folder = context.bootstrap("find_data_dir")(context.options.get("data_dir"))
         given["changed"] = [*given.get("changed", ()), *changed_files(folder, since)]
     for name in ("done", "undone"):
         if name in given:
             given[name] = [_number(word) for word in given[name]]
-    result = operation(**given)
+    result = getattr(context.fabric, f"charter_{action}")(**given)
     if action == "check":
         return Answer(result, lambda screen: _findings(screen, result), 0 if result.ok else 1)
     return Answer(result, lambda screen: _charter_shown(screen, result))

@@ -1,0 +1,116 @@
+"""From the signature and the docstring of a function to the operation that it declares; see `aof.kernel.operation`."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
+from operator import or_
+from types import FunctionType, GenericAlias, ModuleType, NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from aof.kernel import declarations
+from aof.kernel.declarations import IN_PYTHON, Cli, Operation, Params
+from aof.support import lazy_imports
+
+_OF_CLI = frozenset(Cli.__struct_fields__)
+_OF_SIGNATURE = ("name", "python_only", "always", "shows_defaults", "over_wire", "tool_example")
+
+
+def offered(module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The methods of the fabric that a module has, by their names, in its own order."""
+    lazy_imports.run(module)
+    for name, function in vars(module).items():
+        ours = isinstance(function, FunctionType) and function.__module__ == module.__name__
+        if ours and hasattr(function, "declared"):
+            yield (function.declared or {}).get("name", name), function
+
+
+def operations_of(module: ModuleType) -> Iterator[Operation]:
+    """The operations that a module declares, in its own order."""
+    for name, function in offered(module):
+        if function.declared is not None:  # type: ignore[attr-defined] # the decorator sets it
+            yield operation_of(name, function)
+
+
+def operation_of(name: str, function: Callable[..., Any]) -> Operation:
+    """The operation that a function declares."""
+    declared: dict[str, Any] = function.declared  # type: ignore[attr-defined] # as above
+    ask, family = declared.get("over_wire"), declared.get("family")
+    passes_on = ask is not None and "values" in ask.__annotations__
+    of_family = {"section": family.section, "order": family.order} if family is not None else {}
+    cli = of_family | {key: value for key, value in declared.items() if key in _OF_CLI}
+    rest = {key: value for key, value in declared.items() if key not in (*_OF_CLI, *_OF_SIGNATURE)}
+    usual = {"tool": f"aof_{name}", "verb": name.replace("_", " ", 1) if family else name.replace("_", "-")}
+    return Operation(
+        name=name,
+        parameters=_parameters(name, function if ask is None or passes_on else ask, declared),
+        result=kind_of(ask or function, "return"),
+        help=" ".join(inspect.cleandoc(function.__doc__ or "").split("\n\n")[0].split()),
+        ask=ask if ask is None or passes_on else lambda fabric, values: ask(fabric, **values),
+        cli=Cli(**cli) if cli else None,
+        example=declared.get("tool_example", ()),
+        **usual | rest,
+    )
+
+
+def kind_of(function: Callable[..., Any], name: str) -> Any:
+    """The type of a parameter, with what is said of it; or what is returned."""
+    names = {**vars(typing), **vars(declarations), **function.__globals__}
+    return eval(function.__annotations__[name], names)  # noqa: S307 - our own annotations
+
+
+def _parameters(name: str, function: Callable[..., Any], declared: dict[str, Any]) -> type[Params]:
+    """The parameters as a struct; one that may be left out is unset then, and Python's default counts."""
+    shows, always = declared.get("shows_defaults", ()), declared.get("always", ())
+    fields: list[tuple[str, Any, Any] | tuple[str, Any]] = []
+    for one in list(inspect.signature(function).parameters.values())[1:]:
+        if one.name == "actor" or one.name in declared.get("python_only", ()):
+            continue
+        kind = kind_of(function, one.name)
+        if one.kind is one.VAR_KEYWORD:
+            (filters,) = get_args(kind)
+            assert is_typeddict(filters)
+            fields += [
+                (key, _given(part) | UnsetType, UNSET)
+                for key, part in get_type_hints(filters, include_extras=True).items()
+            ]
+        elif one.default is one.empty or one.name in always:
+            fields.append((one.name, _given(kind)))
+        elif one.name in shows:
+            default = msgspec.field(default_factory=list) if one.default == () else one.default
+            fields.append((one.name, _given(kind), default))
+        else:
+            fields.append((one.name, _given(kind) | UnsetType, UNSET))
+    title = "".join(part.capitalize() for part in name.split("_"))
+    struct = msgspec.defstruct(
+        f"{title}Params",
+        fields,
+        bases=(Params,),
+        module=function.__module__,
+        namespace={"__doc__": f"Parameters of {name}."},
+        frozen=True,
+        kw_only=True,
+        rename="camel",
+        forbid_unknown_fields=True,
+    )
+    assert issubclass(struct, Params)
+    return struct
+
+
+def _given(kind: Any) -> Any:
+    """The type of a value that is given over the wire: None says no more than nothing there, a sequence is a list."""
+    origin = get_origin(kind)
+    if origin is Annotated:
+        inner, *said = get_args(kind)
+        return Annotated[(_given(inner), *said)]
+    if origin is Sequence:
+        return GenericAlias(list, get_args(kind))
+    if origin in (Union, UnionType):
+        kinds = (one for one in get_args(kind) if one is not NoneType and IN_PYTHON not in get_args(one))
+        return reduce(or_, map(_given, kinds))
+    return kind

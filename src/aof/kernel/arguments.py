@@ -1,0 +1,210 @@
+"""The arguments of a call, checked against the annotations of what it calls before anything is asked."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import reduce, wraps
+from importlib import import_module
+from operator import or_
+from types import FunctionType, GenericAlias, UnionType
+
+import msgspec
+
+from aof.errors import Call, InvalidInput
+from aof.kernel import declarations, findings
+from aof.support import lazy_imports, nesting
+from aof.support.typed import prepare_type
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    from aof.api.fabric import Fabric
+
+    _Class = TypeVar("_Class", bound=type)
+    _Kind = tuple[Any, frozenset[type]]
+
+_POSITIONAL, _KEYWORDS = 0x04, 0x08  # a function with these flags takes more arguments than it names
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def checks_arguments(spoken: str) -> Callable[[_Class], _Class]:
+    """A decorator for a class of operations: wrong types are refused before anything is asked.
+
+    `spoken` is what programs call an object of the class; errors call it that, too.
+    """
+
+    def check(operations: _Class) -> _Class:
+        for name, function in list(vars(operations).items()):
+            if isinstance(function, FunctionType) and not name.startswith("_"):
+                function.__qualname__ = f"{spoken}.{name}"  # which Python's own errors show
+                setattr(operations, name, _checking(function))
+        return operations
+
+    return check
+
+
+def _checking(function: FunctionType) -> Callable[..., Any]:
+    """The method with its arguments checked."""
+    check = _argument_check(function)
+
+    @wraps(function)
+    def call(self: Any, *args: Any, **given: Any) -> Any:
+        check(args, given)
+        return function(self, *args, **given)
+
+    return call
+
+
+class FabricMethod:
+    """A method of the fabric that is an operation's function; its module is loaded when it is first asked for."""
+
+    def __init__(self, place: str, name: str = "") -> None:
+        self._place = place
+        self._function = name
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._name = owner, name
+        self._function = self._function or name
+
+    def __get__(self, fabric: Fabric | None, owner: type[Fabric]) -> Any:
+        """The method itself, which takes the place of this from now on."""
+        function = getattr(import_module(self._place), self._function)
+        function.__qualname__ = f"fabric.{self._name}"
+        check = _argument_check(function)
+
+        @wraps(function)
+        def call(fabric: Fabric, *args: Any, **given: Any) -> Any:
+            check(args, given)
+            return function(fabric.services, *args, **given)
+
+        setattr(self._owner, self._name, call)
+        return getattr(owner if fabric is None else fabric, self._name)
+
+
+def _argument_check(function: FunctionType) -> Callable[[tuple[Any, ...], dict[str, Any]], None]:
+    """What checks the arguments of a call against the function's annotations."""
+    code = function.__code__
+    names = code.co_varnames[1 : code.co_argcount]
+    known: dict[str, _Kind | None] = {}
+
+    def check(args: tuple[Any, ...], given: dict[str, Any]) -> None:
+        for name, value in (*zip(names, args, strict=False), *given.items()) if args else given.items():
+            if name not in known:  # worked out when it is first given, and only for what is
+                known[name] = parameter_type(function, name)
+            kind = known[name]
+            if kind is not None and type(value) not in kind[1]:
+                _check(name, value, kind[0])
+
+    return check
+
+
+def parameter_type(function: FunctionType, name: str) -> _Kind | None:
+    """What a parameter takes, and the types whose values are surely right: a look at one costs nothing."""
+    annotations, names = function.__annotations__, function.__globals__
+    if name not in annotations or name == "return":
+        others = _others(function)
+        if others is None:
+            return None
+        if name not in others.__annotations__:
+            there = [*(one for one in annotations if one not in ("context", "return")), *others.__annotations__]
+            advice = findings.suggestion(name, there, f"use one of: {', '.join(there)}")
+            raise InvalidInput(f"{function.__qualname__}() has no parameter {name[:80]!r}", advice)
+        annotations, names = others.__annotations__, vars(sys.modules[others.__module__])
+    text = annotations[name]
+    kind = _bare(_evaluated(text if isinstance(text, str) else text.__forward_arg__, names))
+    plain = {one for one in (kind.__args__ if isinstance(kind, UnionType) else (kind,)) if one in _PLAIN}
+    return kind, frozenset(plain | {int} if float in plain else plain)
+
+
+def _others(function: FunctionType) -> type | None:
+    """The keywords that a function takes beside its parameters; None where it takes any."""
+    code = function.__code__
+    if not code.co_flags & _KEYWORDS:
+        return _NoOthers
+    place = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & _POSITIONAL)
+    kind = _evaluated(function.__annotations__[code.co_varnames[place]], function.__globals__)
+    return kind.__args__[0] if hasattr(kind, "__args__") else None
+
+
+class _NoOthers:
+    __annotations__: dict[str, Any] = {}
+
+
+class _First:
+    """Stands for `Annotated` where only the type counts."""
+
+    def __class_getitem__(cls, parts: tuple[Any, ...]) -> Any:
+        return parts[0]
+
+
+class _Text:
+    """Stands for a set of words: any text will do, for the rules refuse others and say which ones there are."""
+
+    def __class_getitem__(cls, words: object) -> type[str]:
+        return str
+
+
+def _unsaid(*_said: object, **_more: object) -> None:
+    """Stands for what is said of a parameter."""
+
+
+_STAND_INS = {"Annotated": _First, "Literal": _Text, "param": _unsaid, "Spelling": _unsaid, "one_of": _unsaid}
+
+
+def _evaluated(text: str, names: dict[str, Any]) -> Any:
+    """An annotation as the type that it means; `typing` and our own words are loaded for those that need them."""
+    try:
+        return eval(text, names, _STAND_INS)  # noqa: S307 - our own annotations
+    except NameError:
+        import typing
+
+        lazy_imports.run(declarations)
+        return eval(text, vars(typing) | vars(declarations) | names, _STAND_INS)  # noqa: S307 - as above
+
+
+def _bare(kind: Any) -> Any:
+    """The same for the aliases that it names."""
+    if isinstance(kind, UnionType) and all(one in _PLAIN for one in kind.__args__):
+        return kind
+    if kind in _PLAIN:
+        return kind
+    from collections.abc import Sequence
+    from typing import Annotated, Literal, Union, get_args, get_origin
+
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _bare(parts[0])
+    if origin is Literal:
+        return str
+    if origin in (Union, UnionType):
+        return reduce(or_, map(_bare, parts))
+    return GenericAlias(Sequence, _bare(parts[0])) if origin is Sequence else kind
+
+
+def _check(name: str, value: Any, kind: Any) -> None:
+
+    try:
+        msgspec.convert(value, prepare_type(kind))
+    except (msgspec.ValidationError, RecursionError) as error:
+        wrong = findings.complaint(nesting.reason(error), value, kind, name=name)
+        hint = wrong.choices or f"give another value for '{name}'"
+        raise InvalidInput(wrong.sentence, hint, parameter=name) from None
+
+
+def invalid_arguments(said: str, kind: type[msgspec.Struct], given: object, call: Call | None = None) -> InvalidInput:
+    """The refusal of values that do not fit a struct: which one it is, and what it could be."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    wrong = findings.complaint(said, given, kind)
+    field = fields.get(wrong.field)
+    if wrong.unknown:
+        hint = findings.suggestion(wrong.field, fields, f"the parameters are: {', '.join(fields)}")
+    elif wrong.choices:
+        hint = wrong.choices
+    elif field is not None and isinstance(field.default, str):
+        hint = f"without '{wrong.field}' it is '{field.default}'"
+    else:
+        missing = isinstance(given, dict) and wrong.field not in given
+        hint = f"give {'' if missing else 'another value for '}'{wrong.field}'" if field else "give them by name"
+    return InvalidInput(wrong.sentence, hint, call, parameter=wrong.field)
