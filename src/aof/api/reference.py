@@ -13,7 +13,7 @@ from aof.api.catalogue import OPERATIONS, Operation, input_schema, output_schema
 
 _HEAD = """# Operations
 
-<!-- Written by `python -m aof.api.reference`; change the rows in the `operations.py` of each subject instead. -->
+<!-- Written by `python -m aof.api.reference`; change the operations of the subjects instead. -->
 
 Everything that can be asked of AOF, the same on every surface: as a method of the fabric in Python, as a verb of the
 command line, as an MCP tool and over HTTP. Python writes the names of parameters with underscores (`task_id`); the

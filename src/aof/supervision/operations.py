@@ -1,4 +1,4 @@
-"""Operations for people who supervise agents, and their results. Must not know any surface."""
+"""What people who supervise agents are answered: by the operations in `inbox` and `views`."""
 
 from __future__ import annotations
 

@@ -23,20 +23,27 @@ from aof.queries.history import number_of
 from aof.runs import authentication
 from aof.store import port
 from aof.store.lists import Row
-from aof.supervision import operations
 from aof.supervision.chronicle import SpanQuery
 from aof.supervision.operations import (
     MOST_DAYS,
     MOST_NEIGHBOURS,
     MOST_ROWS,
+    AgentFlow,
+    FieldChange,
     Flow,
+    FlowDay,
+    GraphEdge,
+    GraphNode,
     Limit,
     Move,
     Moves,
     Neighbourhood,
+    Percentiles,
+    Source,
     TaskMoment,
     TimelinePage,
     TimelineRow,
+    WaitSpan,
     WhoAmI,
 )
 
@@ -70,7 +77,7 @@ def whoami(context: CallContext) -> WhoAmI:
     chart, maintainers = context.environment.chart.readable(), context.environment.policy.maintainers
     plain = own is None and not who.unproven
     local = place is not None and not who.token
-    return operations.WhoAmI(
+    return WhoAmI(
         actor=name,
         source=_source(context, who, name),
         run_id=own.run if own is not None else context.principal.run,
@@ -90,7 +97,7 @@ def whoami(context: CallContext) -> WhoAmI:
     )
 
 
-def _source(context: CallContext, who: identity.Identity, name: str) -> operations.Source:
+def _source(context: CallContext, who: identity.Identity, name: str) -> Source:
     """What the caller's name comes from."""
     if who.secret is not None:
         return "run"
@@ -134,7 +141,7 @@ def moves(context: CallContext, task_id: TaskId) -> Moves:
     task = context.environment.lookup.get(task_id)
     tried = [(offer, _tried(context, task, offer)) for offer in _offers(task)]
     found = [(offer, move) for offer, move in tried if move is not None]
-    return operations.Moves(
+    return Moves(
         task_id=task.id,
         status=task.status,
         rev=task.rev,
@@ -152,7 +159,7 @@ def _tried(context: CallContext, task: Task, offer: _Offer) -> Move | None:
     to = next((one.payload["to"] for one in reversed([*own])), None)
     if not decision.drafts:
         return None  # it would change nothing
-    return operations.Move(
+    return Move(
         operation=offer.operation,
         arguments={"taskId": task.id} | offer.shown,
         to=to if to is not None and to != task.status else UNSET,
@@ -244,10 +251,10 @@ def neighbourhood(
         known |= {end for source, target, _ in near for end in (source, target)}
     shown = [edge for edge in sorted(edges) if edge[0] in found and edge[1] in found]
     missing = known - found.keys()
-    return operations.Neighbourhood(
+    return Neighbourhood(
         root=root.id,
         nodes=tuple(_node(task, at) for task, at in found.values()),
-        edges=tuple(operations.GraphEdge(source=one[0], target=one[1], kind=one[2]) for one in shown),
+        edges=tuple(GraphEdge(source=one[0], target=one[1], kind=one[2]) for one in shown),
         left_out=len(missing),
     )
 
@@ -269,9 +276,9 @@ def _edges(context: CallContext, tasks: list[Task]) -> set[_Edge]:
     return edges
 
 
-def _node(task: Task, depth: int) -> operations.GraphNode:
+def _node(task: Task, depth: int) -> GraphNode:
     row = Row.of(task, None)
-    return operations.GraphNode(
+    return GraphNode(
         id=task.id,
         title=task.title,
         status=task.status,
@@ -321,7 +328,7 @@ def timeline(
     titles = {task.id: task.title for task in context.environment.store.records({one.task_id for one in shown})}
     more = read_models.place_in("timeline", str(shown[-1].seq)) if shown and len(page.spans) > limit else UNSET
     rows = tuple(_span(one, titles.get(one.task_id, ""), now) for one in shown)
-    return operations.TimelinePage(total=page.total, rows=rows, now=kernel_model.iso(now), next_cursor=more)
+    return TimelinePage(total=page.total, rows=rows, now=kernel_model.iso(now), next_cursor=more)
 
 
 def _moment(context: CallContext, name: str, said: str | None) -> str | None:
@@ -354,7 +361,7 @@ def flow(
     facts = context.environment.store.flow_facts(wanted[0])
     rows = _days(facts, wanted)
     done = sum(row.done for row in rows)
-    return operations.Flow(
+    return Flow(
         days=rows,
         done=done,
         per_day=round(done / days, 2),
@@ -383,7 +390,7 @@ def task_at(
     for event in events[:place]:
         before = evolve(before, event)
     after = evolve(before, events[place])
-    return operations.TaskMoment(
+    return TaskMoment(
         task_id=full,
         seq=events[place].seq,
         event=msgspec.to_builtins(events[place]),
@@ -409,7 +416,7 @@ def _span(one: RunSpan, title: str, now: int) -> TimelineRow:
         )
         for wait in one.waits
     )
-    return operations.TimelineRow(
+    return TimelineRow(
         task_id=one.task_id,
         title=title,
         run_id=one.run_id,
@@ -419,15 +426,13 @@ def _span(one: RunSpan, title: str, now: int) -> TimelineRow:
         status=one.status,
         working=max(end - start - waited, 0) // 1000,
         waiting=waited // 1000,
-        waits=tuple(
-            operations.WaitSpan(since=wait.since, until=wait.until or UNSET, kind=wait.kind) for wait in one.waits
-        ),
+        waits=tuple(WaitSpan(since=wait.since, until=wait.until or UNSET, kind=wait.kind) for wait in one.waits),
         hop=one.hop or UNSET,
         ended_at=one.ended_at or UNSET,
     )
 
 
-def _days(facts: FlowFacts, wanted: Sequence[str]) -> tuple[operations.FlowDay, ...]:
+def _days(facts: FlowFacts, wanted: Sequence[str]) -> tuple[FlowDay, ...]:
     """The status counts at the end of each day: what had moved until then."""
     counts: Counter[str] = Counter()
     by_day: dict[str, list[tuple[str, str, int]]] = {}
@@ -442,7 +447,7 @@ def _days(facts: FlowFacts, wanted: Sequence[str]) -> tuple[operations.FlowDay, 
         for source, target, tasks in moved:
             _count(counts, source, target, tasks)
         rows.append(
-            operations.FlowDay(
+            FlowDay(
                 day=day,
                 by_status={status: counts[status] for status in STATUSES if counts[status]},
                 created=sum(tasks for source, _, tasks in moved if not source),
@@ -458,20 +463,18 @@ def _count(counts: Counter[str], source: str, target: str, tasks: int) -> None:
         counts[source] -= tasks
 
 
-def _percentiles(spans: Iterable[int]) -> operations.Percentiles:
+def _percentiles(spans: Iterable[int]) -> Percentiles:
     """By the nearest rank: each is a time that some task really took."""
     ordered = sorted(spans)
     if not ordered:
-        return operations.Percentiles(count=0)
+        return Percentiles(count=0)
     ranks = {f"p{share}": ordered[-(-share * len(ordered) // 100) - 1] // 1000 for share in (50, 75, 90, 95)}
-    return operations.Percentiles(count=len(ordered), **ranks)
+    return Percentiles(count=len(ordered), **ranks)
 
 
-def _agent(one: AgentRuns) -> operations.AgentFlow:
+def _agent(one: AgentRuns) -> AgentFlow:
     kinds = ("completed", "failed", "expired", "cancelled", "released", "running")
-    return operations.AgentFlow(
-        agent=one.agent, attempts=one.attempts, **{kind: one.by_status.get(kind, 0) for kind in kinds}
-    )
+    return AgentFlow(agent=one.agent, attempts=one.attempts, **{kind: one.by_status.get(kind, 0) for kind in kinds})
 
 
 def _portrait(task: Task) -> dict[str, Any]:
@@ -479,10 +482,10 @@ def _portrait(task: Task) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if name not in _HIDDEN} | {"body": task.body}
 
 
-def _changed(before: dict[str, Any], after: dict[str, Any]) -> tuple[operations.FieldChange, ...]:
+def _changed(before: dict[str, Any], after: dict[str, Any]) -> tuple[FieldChange, ...]:
     names = [name for name in (*after, *(name for name in before if name not in after)) if name not in _UNCHANGING]
     return tuple(
-        operations.FieldChange(field=name, before=before.get(name), after=after.get(name))
+        FieldChange(field=name, before=before.get(name), after=after.get(name))
         for name in names
         if before.get(name) != after.get(name)
     )

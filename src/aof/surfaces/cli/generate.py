@@ -62,7 +62,7 @@ HANDLERS = {
 }
 _HEAD = '''"""The verbs of all operations, as data.
 
-Generated from the rows in the `operations.py` of each subject. Do not edit; run: python -m aof.surfaces.cli.generate
+Generated from the operations of all subjects. Do not edit; run: python -m aof.surfaces.cli.generate
 """
 
 # fmt: off
