@@ -359,13 +359,13 @@ def seen(path: str) -> Seen | None:
     return Seen(found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def found_at(path: str, known: os.stat_result) -> os.stat_result | None:
+def found_at(path: str, inode: int, device: int) -> os.stat_result | None:
     """An open file as it is now; None if a path does not lead to it any more: somebody has deleted or moved it."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found if (found.st_ino, found.st_dev) == (known.st_ino, known.st_dev) else None
+    return found if found.st_ino == inode and found.st_dev == device else None
 
 
 def seen_with_mode(path: str) -> tuple[Seen | None, int | None]:

@@ -214,7 +214,7 @@ class Waited:
     def _opened(self, *, create: bool) -> int | None:
         if self._fd is not None:
             self._known = self._known or os.fstat(self._fd)
-            if found_at(self._path, self._known) is None:
+            if found_at(self._path, self._known.st_ino, self._known.st_dev) is None:
                 self.close()
         if self._fd is None:
             with suppress(FileNotFoundError):

@@ -14,6 +14,7 @@ from aof.store.files.log.reader import broken
 from aof.store.files.paths import (
     GENESIS,
     LANE_SUFFIX,
+    PROCESS,
     TAIL_BYTES,
     Paths,
     Position,
@@ -152,14 +153,15 @@ class LogFile:
     def give_back(self, fd: int) -> None:
         """Say that a borrowed file is not needed any more."""
         self._borrowed.remove(fd)
-        self._close_retired()
+        if self._retired:
+            self._close_retired()
 
     def is_at(self, state: State) -> bool:
         """Whether this process knows the log up to where the last appender left it, so that nothing is to be read."""
         stamp = state.stamp
         return (
             stamp is not None
-            and self._pid == os.getpid()
+            and self._pid == PROCESS.id
             and (self.end, self.inode, self.segment) == (stamp.position.offset, stamp.inode, state.segment)
             and self.digest == stamp.position.digest
         )
@@ -169,7 +171,7 @@ class LogFile:
 
         `moved` says that files may have come or gone.
         """
-        known_file = bool(state.segment) and state.segment == self.segment and self._pid == os.getpid()
+        known_file = bool(state.segment) and state.segment == self.segment and self._pid == PROCESS.id
         if known_file and not (moved and self._is_elsewhere()):
             try:
                 found = os.stat(self._path(state.segment))
@@ -372,7 +374,7 @@ class LogFile:
         if before >= 0:
             self._retired.append(before)
         self._close_retired()
-        self.segment, self.inode, self._pid = section.name, os.fstat(self.fd).st_ino, os.getpid()
+        self.segment, self.inode, self._pid = section.name, os.fstat(self.fd).st_ino, PROCESS.id
         self.begin = self.end = section.begin
 
 
