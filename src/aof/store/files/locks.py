@@ -72,14 +72,8 @@ class Locks:
         self._all: set[HeldLock] = set()
         _OPEN_LOCKS.add(self)
 
-    def take(self, name: str, *, exclusive: bool = True) -> HeldLock:
-        """Take a lock, waiting for it."""
-        held = self.acquire(name, exclusive=exclusive)
-        assert held is not None
-        return held
-
-    def acquire(self, name: str, *, exclusive: bool = True, wait: bool = True) -> HeldLock | None:
-        """Take a lock; None only when it is taken and `wait` is off."""
+    def take(self, name: str, *, exclusive: bool = True, wait: bool = True) -> HeldLock:
+        """Take a lock, waiting for it; one that is taken raises BlockingIOError where `wait` is off."""
         mode = (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB
         deadline = 0.0
         pause = _FIRST_PAUSE
@@ -93,7 +87,7 @@ class Locks:
             except BlockingIOError:
                 self._idle.setdefault(name, []).append(lock)
                 if not wait:
-                    return None
+                    raise
                 now = self._clock.monotonic()
                 deadline = deadline or now + self._timeout
                 if now >= deadline:
@@ -101,18 +95,25 @@ class Locks:
                 self._clock.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
-            if lock.inode:
-                found = found_at(lock.path, lock.inode, lock.device)
-            else:
-                found = os.fstat(lock.fd)
-                lock.inode, lock.device = found.st_ino, found.st_dev
-                found = found if found.st_nlink else None
-            if found is not None:
-                lock.exclusive, lock.blank, lock.changed = exclusive, not found.st_size, found.st_ctime_ns
+            try:
+                found = os.stat(lock.path) if lock.inode else os.fstat(lock.fd)
+            except (FileNotFoundError, NotADirectoryError):
+                found = None
+            known = lock.inode, lock.device
+            if found is not None and found.st_nlink and known in ((0, 0), (found.st_ino, found.st_dev)):
+                lock.inode, lock.device, lock.changed = found.st_ino, found.st_dev, found.st_ctime_ns
+                lock.exclusive, lock.blank = exclusive, not found.st_size
                 return lock
             self._forget(lock)
             if self._deleted is not None:
                 self._deleted()
+
+    def take_free(self, name: str, *, exclusive: bool = True) -> HeldLock | None:
+        """Take a lock unless it is taken."""
+        try:
+            return self.take(name, exclusive=exclusive, wait=False)
+        except BlockingIOError:
+            return None
 
     def acquire_all(self, wanted: Iterable[tuple[str, bool]]) -> list[HeldLock]:
         """Take several locks in the one order that all use, so that nobody waits in a circle."""
@@ -280,7 +281,7 @@ class Stripes:
         """Redo what dead writers left, whatever task it is of; a stripe that somebody holds is not waited for."""
         store = self._store
         for name in store.intents.unfinished() if store.repairs else ():
-            lock = store.locks.acquire(name, wait=False)
+            lock = store.locks.take_free(name)
             if lock is not None:
                 try:
                     with suppress(AofError, OSError):  # it stops nobody but those who need that very task
@@ -304,7 +305,7 @@ class Stripes:
         store = self._store
         found: list[str] = []
         for name in store.intents.unfinished():
-            lock = store.locks.acquire(name, exclusive=False, wait=False)
+            lock = store.locks.take_free(name, exclusive=False)
             if lock is not None:
                 found += store.intents.left(lock)
                 store.locks.release((lock,))

@@ -119,6 +119,10 @@ class Paths:
         """A task's file in a status folder, or in `archive`."""
         return f"{self._folders[folder]}{task_id}.md"
 
+    def folder(self, status: str) -> str:
+        """A status folder, or that of archived tasks."""
+        return self._folders[status][:-1]
+
     def place_of(self, task: Task) -> str:
         """The file of a task, in the folder that the task belongs in."""
         return f"{self._folders[folder_of(task)]}{task.id}.md"

@@ -56,7 +56,7 @@ class TokenFile:
         """Add one, remove one or some, durably; returns whether something changed."""
         gone = {remove} if isinstance(remove, str) else set(remove or ())
         with clearly("change the tokens"):
-            held = self._locks.acquire(_LOCK)
+            held = self._locks.take(_LOCK)
             assert held is not None
             try:
                 self._disk.begin()
@@ -117,7 +117,7 @@ class PushTargetFiles:
     def alone(self) -> Iterator[bool]:
         """Whether nobody else sends; a process that ends lets go."""
         with clearly("lock the push notifications"):
-            held = self._locks.acquire("push:sender", wait=False)
+            held = self._locks.take_free("push:sender")
         try:
             yield held is not None
         finally:
@@ -203,7 +203,7 @@ class DeliveryFiles:
     def alone(self, channel: str) -> Iterator[bool]:
         """Whether nobody else sends to the channel; a process that ends lets go."""
         with clearly("lock a notification channel"):
-            held = self._locks.acquire(f"delivery:{channel}", wait=False)
+            held = self._locks.take_free(f"delivery:{channel}")
         try:
             yield held is not None
         finally:

@@ -7,6 +7,7 @@ charter may lie. Nothing about those is loaded before there is one.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
@@ -305,7 +306,8 @@ def changed_at(path: str) -> int:
 
 
 _MOST = 4_000_000  # bytes
-ORG_CHART = "org/org-chart.yaml"
+ORG_FOLDER = "org"
+ORG_CHART = f"{ORG_FOLDER}/org-chart.yaml"
 
 
 class CharterGates:
@@ -346,9 +348,13 @@ class OrgPath:
 
     def chart(self) -> OrgChart | None:
         """The chart in force; None when there is none."""
-        path = f"{self._root}/{ORG_CHART}"
-        if self._opened is None and not os.path.lexists(path) and not os.path.islink(os.path.dirname(path)):
-            return None
+        if self._opened is None:
+            try:
+                folder = os.lstat(f"{self._root}/{ORG_FOLDER}").st_mode
+            except OSError:
+                return None
+            if not stat.S_ISLNK(folder) and not os.path.lexists(f"{self._root}/{ORG_CHART}"):
+                return None
         return self._file().chart()
 
     def report(self) -> OrgReport:

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 from aof.errors import DiskFull, LogDamaged
-from aof.store.files.disk import Disk, failed, read
+from aof.store.files.disk import Disk, Seen, failed, read, seen
 from aof.store.files.log import chain
 from aof.store.files.log.chain import NOTHING_BEFORE, Header, LogPlace, tail
 from aof.store.files.log.layout import Layouts, PathSection, State, last_before
@@ -34,6 +34,7 @@ class Claims:
     def __init__(self, paths: Paths, disk: Disk) -> None:
         self._paths = paths
         self._disk = disk
+        self._root_note: Seen | None = None  # the note that says so, once it was read
 
     def note(self, lane: str, digest: str) -> None:
         """Say that a lane is ours, and with which hash we left it. Raises OSError."""
@@ -45,7 +46,11 @@ class Claims:
 
     def is_root(self) -> bool:
         """Whether this clone began the log; an earlier version has noted how it left it, the first one only the day."""
-        return self._noted("") is not None or (not self._any() and self._is_as_left())
+        found = seen(self._path(""))
+        if found is not None and found == self._root_note:
+            return True
+        self._root_note = found if self._noted("") is not None else None
+        return self._root_note is not None or (not self._any() and self._is_as_left())
 
     def _is_as_left(self) -> bool:
         with suppress(OSError):
