@@ -104,9 +104,12 @@ class Disk:
         """Refuse folders that are reached through a link; those that are missing will be made."""
         if self._beneath is None:
             return
+        proven = self._proven  # another thread may begin a round meanwhile
         for path in folders:
             try:
-                self._proven[path] = self._beneath.folder(path)
+                if len(proven) >= _PROVEN:
+                    proven.clear()
+                proven[path] = self._beneath.folder(path)
             except FileNotFoundError:
                 above = path.rpartition("/")[0]
                 if above != self._beneath.root:
@@ -120,7 +123,7 @@ class Disk:
             return known, name
         if self._beneath is None:
             return _ANYWHERE, path
-        proven = self._proven  # another thread may begin a round meanwhile
+        proven = self._proven
         if len(proven) >= _PROVEN:
             proven.clear()
         folder, name = self._beneath.at(path)
