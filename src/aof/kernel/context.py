@@ -279,7 +279,7 @@ class Lookup:
         """The full ID that a part of one stands for."""
         asked = _text(part)
         exact = asked.startswith(_EXACT)
-        part = asked if is_task_id(asked) else _as_meant(asked.removeprefix(_EXACT))
+        part = _as_meant(asked.removeprefix(_EXACT))
         renumbered = {} if exact else self._renumbered(part)
         if is_task_id(part) and not renumbered:
             return part
