@@ -42,7 +42,7 @@ TAG = "5f0c93ab"
 @pytest.fixture(autouse=True)
 def _no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The secrets and tags of runs are all that is drawn; here they are the same on both stores."""
-    monkeypatch.setattr("aof.kernel.unit_of_work.draw_tag", lambda: TAG)
+    monkeypatch.setattr("aof.kernel.unit_of_work.draw", lambda: (TAG, "e" * 32))
     random = "0" * 64
     monkeypatch.setattr("aof.kernel.identity.draw", lambda: (random, hexdigest(random.encode())))
 

@@ -208,10 +208,10 @@ def at_once(root: Path, first: Callable[[Fabric], str], second: Callable[[Fabric
         disk, locks, decided = store_of(one).disk, store_of(other).locks, threading.Event()
         append, take = disk.append, locks.take
 
-        def take_and_tell(name: str, *, exclusive: bool = True) -> HeldLock:
+        def take_and_tell(name: str, *, exclusive: bool = True, wait: bool = True) -> HeldLock:
             if name == str(root / "events"):  # it waits for the first one
                 decided.set()
-            return take(name, exclusive=exclusive)
+            return take(name, exclusive=exclusive, wait=wait)
 
         def append_late(fd: int, data: bytes) -> int:
             shutil.rmtree(root / "locks")

@@ -100,21 +100,28 @@ def decide(records: Records, command: commands.OnTask, now: int) -> Verdict:
 
 
 def _current(records: Records, command: commands.OnTask, now: int) -> Verdict:
-    """The decision, unless the caller has seen another revision of the task than there is now."""
-    outdated = _outdated(records.tasks.get(command.task_id), command)
-    return outdated or _marked(_told(records, _signed(records, command, _held(records, command, now))), command)
+    """The decision, unless the caller has seen another revision of the task than there is now.
 
-
-def _signed(records: Records, command: commands.OnTask, verdict: Verdict) -> Verdict:
-    """The decision with the names of who is behind a run, where it begins one or records a report."""
-    if isinstance(verdict, Decision) and any(draft.type in _OF_RUNS for draft in verdict.drafts):
-        authentication.signed(records, command, verdict)
-    return verdict
+    With it goes on record who is behind a run that it begins or reports, what follows from the end of a task, and what
+    it reverses or belongs to.
+    """
+    if command.expect_rev is not None and (outdated := _outdated(records.tasks.get(command.task_id), command)):
+        return outdated
+    verdict = _held(records, command, now)
+    if isinstance(verdict, AofError):
+        return verdict
+    for draft in verdict.drafts:
+        if draft.type in _OF_RUNS:
+            authentication.signed(records, command, verdict)
+            break
+    verdict = _told(records, verdict)
+    marks = {name: mark for name, mark in (("undoes", command.undoes), ("bulk", command.bulk)) if mark is not None}
+    return (verdict.annotated(command.task_id, marks) or verdict) if marks else verdict
 
 
 def _outdated(task: Task | None, command: commands.OnTask) -> RevisionConflict | None:
     """The refusal of a command whose caller has seen another revision of the task."""
-    if command.expect_rev is None or task is None or task.rev == command.expect_rev:
+    if task is None or task.rev == command.expect_rev:
         return None
     return RevisionConflict(
         f"{task.id} is at revision {task.rev}, not {command.expect_rev}",
@@ -126,22 +133,16 @@ def _outdated(task: Task | None, command: commands.OnTask) -> RevisionConflict |
     )
 
 
-def _marked(verdict: Verdict, command: commands.OnTask) -> Verdict:
-    """The decision with what it reverses, or belongs to, on record."""
-    marks = {name: mark for name, mark in (("undoes", command.undoes), ("bulk", command.bulk)) if mark is not None}
-    if not marks or isinstance(verdict, AofError):
-        return verdict
-    return verdict.annotated(command.task_id, marks) or verdict
-
-
-def _told(records: Records, verdict: Verdict) -> Verdict:
+def _told(records: Records, verdict: Decision) -> Decision:
     """The decision with what follows from the end of a task: the news for those that wait for it, and its delivery."""
-    if isinstance(verdict, AofError) or not verdict.drafts:
-        return verdict
     drafts = verdict.drafts
-    if any(task is not None and task.parent_id is not None for task in records.tasks.values()):
-        drafts = leases.to_parent(records, drafts)
-    if any(records.dependents.values()):
+    if not drafts:
+        return verdict
+    for task in records.tasks.values():
+        if task is not None and task.parent_id is not None:
+            drafts = leases.to_parent(records, drafts)
+            break
+    if records.dependents and any(records.dependents.values()):
         drafts = tasks_rules.tell_dependents(records, drafts)
     return verdict if drafts is verdict.drafts else msgspec.structs.replace(verdict, drafts=drafts)
 
@@ -167,20 +168,31 @@ def _decided(records: Records, command: commands.OnTask, now: int) -> Verdict:
     verdict = _by_rule(records, command, now)
     if own is not None and isinstance(verdict, Decision):
         verdict = verdict.annotated(command.task_id, {"selfReview": True}) or verdict
-    return _before_children(records, command, verdict) or _over_budget(records, command, verdict, now) or verdict
+    instead = _before_children(records, command, verdict) if records.children.get(command.task_id) else None
+    if instead is None and records.policy.org is not None and isinstance(command, commands.Complete):
+        # What refuses, and records, a completion that is in order but has used more than the agent may.
+        outcome, deliverables = command.outcome, command.deliverables
+        return budgets.judged(records, command, verdict, now, outcome=outcome, deliverables=deliverables) or verdict
+    return instead or verdict
 
 
 def _by_rule(records: Records, command: commands.OnTask, now: int) -> Verdict:
-    return _gated(records, command, now) or _DECIDERS[type(command)](records, command, now)
+    """The decision of the command's own rule, unless it means something else for a task in a workflow."""
+    task = None if isinstance(command, commands.Create) else records.look(command.task_id)
+    if task is not None and (task.gated or task.routing.workflow):
+        gated = update.decide_gated(records, task, command, now)
+        if gated is not None:
+            return gated
+    return _DECIDERS[type(command)](records, command, now)
 
 
 def _not_for_caller(records: Records, command: commands.OnTask) -> AofError | None:
     """Why this caller may not give the command: it acts under another name, or may not change or pass the gates."""
-    policy = records.policy
-    asked = policy.binds or policy.require_secret or command.vouched == "secret" or command.limited
-    if not asked or not (command.outside or isinstance(command, commands.Edit)):
+    if not (command.outside or isinstance(command, commands.Edit)):
         return None
-
+    policy = records.policy
+    if not (policy.binds or policy.require_secret or command.vouched == "secret" or command.limited):
+        return None
     return authorization.caller_refused(records, command)
 
 
@@ -237,19 +249,9 @@ def _parent_named(command: commands.OnTask) -> str | None:
     return command.target_id if isinstance(command, commands.AddLink) and command.kind == "parent" else None
 
 
-def _over_budget(records: Records, command: commands.OnTask, verdict: Verdict, now: int) -> Decision | None:
-    """What refuses, and records, a completion that is in order but has used more than the agent may.
-
-    Without a chart nothing is limited.
-    """
-    if records.policy.org is None or not isinstance(command, commands.Complete):
-        return None
-    return budgets.judged(records, command, verdict, now, outcome=command.outcome, deliverables=command.deliverables)
-
-
 def _before_children(records: Records, command: commands.OnTask, verdict: Verdict) -> AofError | None:
     """Why a parent is not called complete yet: a child of it is unfinished, and the caller has not said to go on."""
-    if isinstance(verdict, AofError) or not records.children.get(command.task_id):
+    if isinstance(verdict, AofError):
         return None
     if getattr(command, "allow_open_children", False):
         return None
@@ -263,15 +265,6 @@ def _before_children(records: Records, command: commands.OnTask, verdict: Verdic
 
 def _is_move(draft: Draft, task_id: str) -> bool:
     return draft.type == "task.transitioned" and draft.task_id == task_id
-
-
-def _gated(records: Records, command: commands.OnTask, now: int) -> Verdict | None:
-    """What the command means for a task that passes through a workflow; None where that makes no difference."""
-    task = None if isinstance(command, commands.Create) else records.look(command.task_id)
-    if task is None or not (task.gated or task.routing.workflow):
-        return None
-
-    return update.decide_gated(records, task, command, now)
 
 
 # Rules that most calls do not need stand behind a function, so that their modules run only for their own commands.

@@ -105,22 +105,19 @@ def evolve(task: Task | None, event: Event) -> Task:
         return task
     if event.type == "task.restored":  # from a file that knew more than the log
         return _created(event)
-    changes = _changes(task, event)
+    changes, payload = _changes(task, event), event.payload
     if event.type in REPORTS:
         changes |= covered(task, event)
-    entry = event.payload.get("workLog")
+    entry = payload.get("workLog")
     if entry is not None:
         changes["body"] = tasks_body.append(changes.get("body", task.body), event.timestamp, entry)
-    if "idempotency" in event.payload:
-        changes["requests"] = _requested(task, event)
+    if "idempotency" in payload:  # the last requests that had a key; older ones are forgotten
+        changes["requests"] = (*task.requests, Key(**payload["idempotency"]))[-_REQUESTS:]
     layout = task.layout if event.layout is None else event.layout or None  # empty: canonical again
-    after = _replace(task, rev=event.seq, updated_at=_moment(task, event), layout=layout, **changes)
+    # A task's own times do not run backwards, also where the clock was turned back.
+    at = max(task.updated_at, event.timestamp)
+    after = _replace(task, rev=event.seq, updated_at=at, layout=layout, **changes)
     return _replace(after, locks=handoffs_evolve.kept_locks(after, event)) if after.locks else after
-
-
-def _requested(task: Task, event: Event) -> tuple[Key, ...]:
-    """The last requests that had a key; older ones are forgotten."""
-    return (*task.requests, Key(**event.payload["idempotency"]))[-_REQUESTS:]
 
 
 def _changes(task: Task, event: Event) -> dict[str, Any]:

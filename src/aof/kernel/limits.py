@@ -50,21 +50,19 @@ def text(name: str, value: object, limit: int, *, required: bool = False) -> Pro
             f"'{name}' has {len(value):,} characters, the limit is {limit:,}",
             "keep long text in a file under the task's inputs/ or outputs/ and refer to it",
         )
-    if _holds(_UNSTORABLE, value):
+    if not value.isprintable() and re.search(_UNSTORABLE, value):
         return InvalidInput(f"'{name}' contains characters that no text file can hold", "send plain Unicode text")
     return None
 
 
 def line(name: str, value: object, limit: int, *, required: bool = False) -> Problem | None:
     """Like `text`, for what stands on one line, such as a title."""
+    if isinstance(value, str) and value.isprintable() and len(value) <= limit and value.strip():
+        return None  # as most are
     problem = text(name, value, limit, required=required)
-    if problem is None and isinstance(value, str) and _holds(_LINE_BREAKING, value):
+    if problem is None and isinstance(value, str) and re.search(_LINE_BREAKING, value):
         return InvalidInput(f"'{name}' must be a single line without control characters", "put the rest into the body")
     return problem
-
-
-def _holds(pattern: str, value: str) -> bool:
-    return not value.isprintable() and re.search(pattern, value) is not None
 
 
 def items(name: str, values: object, most: int, *, single_line: bool = False) -> Problem | None:
@@ -89,7 +87,10 @@ def name(field: str, value: object) -> InvalidInput | None:
 
 def names(**values: object) -> InvalidInput | None:
     """`name` for several fields; the first problem."""
-    return next((problem for field, value in values.items() if (problem := name(field, value))), None)
+    for field, value in values.items():
+        if value is not None and (problem := name(field, value)):
+            return problem
+    return None
 
 
 def choice(field: str, value: object, allowed: Sequence[str]) -> InvalidInput | None:
@@ -125,7 +126,7 @@ def moment(name: str, said: str, now: int) -> str | InvalidInput:
 
 def data(name: str, value: object, most: int = FIELDS_BYTES) -> Problem | None:
     """Refuse what does not come back the same from every JSON and YAML reader, is nested too deep, or too big."""
-    if not _plain(value, _DEPTH):
+    if not _is_plain(value):
         return InvalidInput(
             f"'{name}' holds something that is not plain JSON",
             "use texts, finite numbers of 64 bits, true, false, null, lists and objects, "
@@ -137,21 +138,32 @@ def data(name: str, value: object, most: int = FIELDS_BYTES) -> Problem | None:
     return None
 
 
-def _plain(value: Any, depth: int) -> bool:
-    if isinstance(value, str):
-        return not _holds(_UNSTORABLE, value)
-    if value is None or isinstance(value, bool):
-        return True
-    if isinstance(value, dict):
-        named = all(  # a list is twice as fast here as a generator, and so it is below
-            [isinstance(key, str) and len(key) <= _KEY and not _holds(_UNSTORABLE, key) for key in value]  # noqa: C419 - quicker
-        )
-        return named and _plain(list(value.values()), depth)
-    if isinstance(value, list | tuple):
-        return depth > 0 and all([_plain(item, depth - 1) for item in value])  # noqa: C419 - as above
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, int) and -(2**63) <= value < 2**64
+def _is_plain(data: Any) -> bool:  # noqa: C901 - one branch for each kind of value
+    """Whether every JSON and YAML reader has such values; a loop, for a call for each of them takes longer."""
+    waiting = [(data, _DEPTH)]
+    while waiting:
+        value, depth = waiting.pop()
+        if isinstance(value, str):
+            if not value.isprintable() and re.search(_UNSTORABLE, value):
+                return False
+        elif isinstance(value, dict | list | tuple):
+            if depth <= 0:
+                return False
+            inside = value.values() if isinstance(value, dict) else value
+            waiting += [(item, depth - 1) for item in inside]
+            for key in value if isinstance(value, dict) else ():
+                if (
+                    not isinstance(key, str)
+                    or len(key) > _KEY
+                    or (not key.isprintable() and re.search(_UNSTORABLE, key))
+                ):
+                    return False
+        elif isinstance(value, float):
+            if not math.isfinite(value):
+                return False
+        elif value is not None and not (isinstance(value, int) and -(2**63) <= value < 2**64):  # also true and false
+            return False
+    return True
 
 
 def key(value: str | None) -> Problem | None:

@@ -53,6 +53,8 @@ class Known:
         A cancellation reaches every unfinished task below it in the same commit, so an unfinished parent answers for
         all that stands above it. A finished one is passed over by the cancellation: then all ancestors are asked.
         """
+        if parent_id is None:
+            return Needs()
         parent = ids([parent_id])
         tasks = [task for task in map(self.task, parent) if task is not None]
         finished = frozenset(task.id for task in tasks if task.status in FINISHED)
@@ -68,7 +70,7 @@ class _Loaded(dict[str, Task | None]):
 
 def ids(found: Iterable[object]) -> set[str]:
     """Those that can be task IDs; the others name nothing that could be loaded."""
-    return {task_id for task_id in found if isinstance(task_id, str) and is_task_id(task_id)}
+    return {task_id for task_id in found if isinstance(task_id, str) and is_task_id(task_id)} if found else set()
 
 
 def needs(command: commands.OnTask, known: Records) -> Needs:

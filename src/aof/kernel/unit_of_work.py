@@ -34,14 +34,10 @@ class Done(msgspec.Struct, frozen=True):
     secret: str | None = None
 
 
-def draw_tag() -> str:
-    """The random part of the ID of a run that a command may begin."""
-    return os.urandom(TAG_DIGITS // 2).hex()
-
-
-def draw_entropy() -> str:
-    """Random text that the IDs of handoffs which a command may begin are made from."""
-    return os.urandom(_ENTROPY_BYTES).hex()
+def draw() -> tuple[str, str]:
+    """The random parts of IDs that a command may give: that of a run, and the text that those of handoffs come from."""
+    random = os.urandom(TAG_DIGITS // 2 + _ENTROPY_BYTES).hex()
+    return random[:TAG_DIGITS], random[TAG_DIGITS:]
 
 
 def execute(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Done:
@@ -74,6 +70,7 @@ def rehearse(store: Store, clock: Clock, policy: Policy, command: OnTask) -> Dec
 
 
 def _decided(records: Records, clock: Clock, command: OnTask, now: int) -> Verdict:
+    """The decision; what the last signs of life say is put in terms of this clock before."""
     for task_id, heartbeat in records.heartbeats.items():
         records.heartbeats[task_id] = present_heartbeat(heartbeat, now, clock.boot())
     return decide.decide(records, command, now)
@@ -172,7 +169,8 @@ def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
     """Everything that the command needs, loaded until nothing new comes; all of it must be locked."""
     own = frozenset({command.task_id})
     only_own = Needs(write=own)
-    records = Records(policy=policy, run_tag=draw_tag(), entropy=draw_entropy())
+    run_tag, entropy = draw()
+    records = Records(policy=policy, run_tag=run_tag, entropy=entropy)
     if own <= scope.write:  # every command needs its own task, and most need nothing else
         records.tasks[command.task_id] = unit.task(command.task_id)
     loaded: Needs | None = None

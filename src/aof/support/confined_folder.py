@@ -12,7 +12,7 @@ import stat
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC
-_NO_NAME = frozenset({"", ".", ".."})
+NO_NAME = frozenset({"", ".", ".."})
 _KEPT = 32  # open folders
 
 
@@ -24,14 +24,16 @@ class LinkInTheWay(OSError):
 
 
 class Folder:
-    """An open folder. A user of the descriptor keeps the object, so that nobody closes it meanwhile."""
+    """An open folder. A user of the descriptor keeps the object, so that nobody closes it meanwhile.
+
+    Which one it is, is looked for when it is used in a second round; until then the inode is 0.
+    """
 
     __slots__ = ("device", "fd", "inode", "proven")
 
     def __init__(self, fd: int, proven: int) -> None:
         self.fd = fd
-        found = os.fstat(fd)
-        self.device, self.inode = found.st_dev, found.st_ino
+        self.device = self.inode = 0
         self.proven = proven
 
     def __del__(self, _close=os.close) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 - at exit `os` may be gone
@@ -53,44 +55,40 @@ class ConfinedFolder:
     def at(self, path: str) -> tuple[Folder, str]:
         """The folder that a path lies in, and its name there; raises LinkInTheWay or another OSError."""
         above, _, name = path.rpartition("/")
-        if name in _NO_NAME:
+        if name in NO_NAME:
             raise _outside(path)
         known = self._known.get(above)
         if known is not None and known.proven == self._round:
             return known, name
         return self.folder(above), name
 
-    def both(self, source: str, target: str) -> tuple[tuple[Folder, str], tuple[Folder, str]]:
-        """The same for two paths."""
-        return self.at(source), self.at(target)
-
-    def prove(self, *paths: str) -> None:
-        """Refuse folders that are reached through a link; those that are missing will be made."""
-        for path in paths:
-            try:
-                if path in self._known or self.has(path):
-                    self.folder(path)
-            except FileNotFoundError:
-                above = path.rpartition("/")[0]
-                if above != self.root:
-                    self.prove(above)
-
     def has(self, path: str) -> bool:
-        """Whether something lies there, be it a link that leads nowhere; a miss costs less than an error."""
+        """Whether something lies there, be it a link that leads nowhere."""
         folder, name = self.at(path)
         return os.access(name, os.F_OK, dir_fd=folder.fd, follow_symlinks=False)
 
     def folder(self, path: str) -> Folder:
-        """An open folder."""
+        """An open folder; one that still lies where it was reached without a link is not opened again."""
         known = self._known.get(path)
-        if known is not None and known.proven == self._round:
-            return known
-        if known is not None and self._is_still(known, path):
-            return known
+        if known is not None:
+            if known.proven == self._round:
+                return known
+            if not known.inode:
+                found = os.fstat(known.fd)
+                known.inode, known.device = found.st_ino, found.st_dev
+            try:
+                found = os.stat(path, follow_symlinks=path == self.root)
+            except OSError:
+                self._known.pop(path, None)
+            else:
+                if found.st_ino == known.inode and found.st_dev == known.device:
+                    known.proven = self._round
+                    self._known[path] = self._known.pop(path, known)  # those in use are closed last
+                    return known
         if path == self.root:
             return self._keep(path, Folder(os.open(path, _FOLDER & ~os.O_NOFOLLOW), self._round))
         above, _, name = path.rpartition("/")
-        if name in _NO_NAME or not above.startswith(self.root):
+        if name in NO_NAME or not above.startswith(self.root):
             raise _outside(path)
         # What lies directly in the root is reached by its whole path: that saves opening the root.
         parent, place = (None, path) if above == self.root else (self.folder(above), name)
@@ -98,21 +96,8 @@ class ConfinedFolder:
         try:
             fd = os.open(place, _FOLDER, dir_fd=within)
         except OSError as error:
-            raise _explained(error, path, place, within) from None
+            raise explained(error, path, place, within) from None
         return self._keep(path, Folder(fd, self._round))
-
-    def _is_still(self, known: Folder, path: str) -> bool:
-        """Whether a folder that was reached without a link still lies at its path; whatever else lies there is new."""
-        try:
-            found = os.stat(path, follow_symlinks=path == self.root)
-        except OSError:
-            self._known.pop(path, None)
-            return False
-        if found.st_ino != known.inode or found.st_dev != known.device:
-            return False
-        known.proven = self._round
-        self._known[path] = self._known.pop(path, known)  # those in use are closed last
-        return True
 
     def _keep(self, path: str, folder: Folder) -> Folder:
         while len(self._known) >= _KEPT:
@@ -126,7 +111,7 @@ class ConfinedFolder:
         try:
             return os.open(name, flags | _FILE, mode, dir_fd=folder.fd)
         except OSError as error:
-            raise _explained(error, path, name, folder.fd) from None
+            raise explained(error, path, name, folder.fd) from None
 
     def make_folders(self, path: str) -> None:
         """Make a folder, and those above it as far as they are missing, each with the mode of the one it lies in."""
@@ -161,7 +146,7 @@ def is_link(name: str, within: int | None = None) -> bool:
         return False
 
 
-def _explained(error: OSError, path: str, name: str, within: int | None) -> OSError:
+def explained(error: OSError, path: str, name: str, within: int | None) -> OSError:
     """The same error with the whole path, or that a link is in the way."""
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EEXIST, errno.EMLINK) and is_link(name, within):
         return LinkInTheWay(path)

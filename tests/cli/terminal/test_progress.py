@@ -74,7 +74,7 @@ def started(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[bytes]
 def held(folder: Path, name: str) -> Iterator[None]:
     """Another process that has a lock, as far as the command can tell."""
     locks = Locks(str(folder / ".aof" / "locks"), SystemClock(), 1.0)
-    locks.acquire(name)
+    locks.take(name)
     try:
         yield
     finally:

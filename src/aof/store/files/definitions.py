@@ -6,6 +6,7 @@ Nothing that reads or judges them is loaded before there is one.
 from __future__ import annotations
 
 import os
+import stat
 from contextlib import suppress
 
 from aof.store.files import disk as files_disk
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from aof.store.directory import OrgReport, WorkflowReport
     from aof.store.files.org_chart import OrgFile
 
-ORG_CHART = "org/org-chart.yaml"
+ORG_FOLDER = "org"
+ORG_CHART = f"{ORG_FOLDER}/org-chart.yaml"
 _CHARTER_BYTES = 4_000_000
 
 
@@ -31,9 +33,13 @@ class OrgPath:
 
     def chart(self) -> OrgChart | None:
         """The chart in force; None when there is none."""
-        path = f"{self._root}/{ORG_CHART}"
-        if self._opened is None and not os.path.lexists(path) and not os.path.islink(os.path.dirname(path)):
-            return None
+        if self._opened is None:
+            try:
+                folder = os.lstat(f"{self._root}/{ORG_FOLDER}").st_mode
+            except OSError:
+                return None
+            if not stat.S_ISLNK(folder) and not os.path.lexists(f"{self._root}/{ORG_CHART}"):
+                return None
         return self._file().chart()
 
     def report(self) -> OrgReport:

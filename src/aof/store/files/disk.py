@@ -13,15 +13,16 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from operator import itemgetter
+
+import msgspec
 
 from aof.errors import AofError, DiskFull, LinkRefused, StorageFailed
-from aof.support.confined_folder import ConfinedFolder, Folder, LinkInTheWay, is_link
+from aof.support.confined_folder import NO_NAME, ConfinedFolder, Folder, LinkInTheWay, explained, is_link
 from aof.support.hashing import hexdigest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, Self
+    from typing import Final
 
 
 PRIVATE_FOLDER: Final = 0o700
@@ -65,14 +66,7 @@ _ANYWHERE = _Anywhere()
 
 
 _Place = tuple[Folder | _Anywhere, str]
-
-
-def _anywhere(path: str) -> _Place:
-    return _ANYWHERE, path
-
-
-def _both_anywhere(source: str, target: str) -> tuple[_Place, _Place]:
-    return (_ANYWHERE, source), (_ANYWHERE, target)
+_PROVEN = 16  # folders that a round of work goes back to
 
 
 class Disk:
@@ -80,16 +74,14 @@ class Disk:
 
     def __init__(self) -> None:
         self._replaced = 0
-        self._exchange: Callable[[int, str, int, str], bool] | None = None
+        self._exchange: Callable[[int, bytes, int, bytes, int], int] | None = None
         self._beneath: ConfinedFolder | None = None
-        self._at: Callable[[str], _Place] = _anywhere
-        self._both: Callable[[str, str], tuple[_Place, _Place]] = _both_anywhere
+        self._proven: dict[str, Folder] = {}  # the folders of this round of work
         self._modes = Modes()
 
     def bind(self, root: str, modes: Modes | None = None) -> None:
         """Write beneath this data directory only, with its modes: those of its log where nobody says otherwise."""
         self._beneath = ConfinedFolder(root)
-        self._at, self._both = self._beneath.at, self._beneath.both
         if modes is None:
             try:
                 modes = Modes(os.stat(f"{root}/events", follow_symlinks=False).st_mode)
@@ -100,17 +92,43 @@ class Disk:
     def unbind(self) -> None:
         """Write anywhere again, such as to give the data directory itself another name."""
         self.close()
-        self._beneath, self._at, self._both = None, _anywhere, _both_anywhere
+        self._beneath = None
 
     def begin(self) -> None:
         """Begin a unit of work: folders that were replaced since the last one are noticed."""
+        self._proven = {}
         if self._beneath is not None:
             self._beneath.begin()
 
     def prove(self, *folders: str) -> None:
         """Refuse folders that are reached through a link; those that are missing will be made."""
-        if self._beneath is not None:
-            self._beneath.prove(*folders)
+        if self._beneath is None:
+            return
+        proven = self._proven  # another thread may begin a round meanwhile
+        for path in folders:
+            try:
+                if len(proven) >= _PROVEN:
+                    proven.clear()
+                proven[path] = self._beneath.folder(path)
+            except FileNotFoundError:
+                above = path.rpartition("/")[0]
+                if above != self._beneath.root:
+                    self.prove(above)
+
+    def _at(self, path: str) -> _Place:
+        """The folder that a path lies in, and its name there; raises LinkInTheWay or another OSError."""
+        above, _, name = path.rpartition("/")
+        known = self._proven.get(above)
+        if known is not None and name not in NO_NAME:
+            return known, name
+        if self._beneath is None:
+            return _ANYWHERE, path
+        proven = self._proven
+        if len(proven) >= _PROVEN:
+            proven.clear()
+        folder, name = self._beneath.at(path)
+        proven[above] = folder
+        return folder, name
 
     def refuse_link(self, path: str) -> None:
         """Refuse to replace a link."""
@@ -182,7 +200,7 @@ class Disk:
 
     def rename(self, source: str, target: str) -> None:
         """Put a file in the place of another, atomically."""
-        (here, old), (there, new) = self._both(source, target)
+        (here, old), (there, new) = self._at(source), self._at(target)
         os.rename(old, new, src_dir_fd=here.fd, dst_dir_fd=there.fd)
 
     def replace(self, source: str, target: str, mode: int | None = None) -> None:
@@ -225,8 +243,10 @@ class Disk:
         """Exchange two names; False where the system cannot, or the target does not exist."""
         if self._exchange is None:
             self._exchange = _exchanger()
-        (here, old), (there, new) = self._both(source, target)
-        return self._exchange(_HERE if here.fd is None else here.fd, old, _HERE if there.fd is None else there.fd, new)
+        (here, old), (there, new) = self._at(source), self._at(target)
+        ours, theirs = old.encode("utf-8", "surrogateescape"), new.encode("utf-8", "surrogateescape")
+        first, second = _HERE if here.fd is None else here.fd, _HERE if there.fd is None else there.fd
+        return self._exchange(first, ours, second, theirs, _SWAP_NAMES) == 0
 
     def set_mode(self, path: str, mode: int) -> None:
         """Change who may read and write a file or folder; a link is left alone."""
@@ -292,10 +312,14 @@ class Disk:
         return self.open_state(path)
 
     def _opened(self, path: str, flags: int) -> int:
-        if self._beneath is None:
-            return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, self._modes.file)
-        fd = self._beneath.open(path, flags, self._modes.file)
-        if self._modes.exact:
+        folder, name = self._at(path)
+        try:
+            fd = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, self._modes.file, dir_fd=folder.fd)
+        except OSError as error:
+            if folder is _ANYWHERE:
+                raise
+            raise explained(error, path, name, folder.fd) from None
+        if self._modes.exact and folder is not _ANYWHERE:
             found = os.fstat(fd)
             if not found.st_size and found.st_uid == os.geteuid():  # it may be new, and the umask says nothing here
                 os.fchmod(fd, self._modes.file)
@@ -303,22 +327,18 @@ class Disk:
 
     def close(self) -> None:
         """Let go of open folders; they are opened again where they are needed."""
+        self._proven = {}
         if self._beneath is not None:
             self._beneath.close()
 
 
-def _exchanger() -> Callable[[int, str, int, str], bool]:
-    """The system's way to exchange two names, or one that always says no."""
+def _exchanger() -> Callable[[int, bytes, int, bytes, int], int]:
+    """The system's way to exchange two names, or one that always fails."""
     try:
-        renameat2 = ctypes.CDLL(None).renameat2
+        renameat2: Callable[[int, bytes, int, bytes, int], int] = ctypes.CDLL(None).renameat2
     except AttributeError:
-        return lambda _here, _source, _there, _target: False
-
-    def exchange(here: int, source: str, there: int, target: str) -> bool:
-        done: int = renameat2(here, os.fsencode(source), there, os.fsencode(target), _SWAP_NAMES)
-        return done == 0
-
-    return exchange
+        return lambda _here, _source, _there, _target, _how: -1
+    return renameat2
 
 
 LARGEST = 16 * 1024 * 1024  # bytes: many times what a task's file may have
@@ -336,18 +356,12 @@ _KINDS = (
 )
 
 
-class Seen(tuple[int, int, int]):
-    """A file as it was read: enough to notice that somebody has written it since."""
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """A file as it was read, and when it was written in nanoseconds: enough to notice that somebody has written it."""
 
-    __slots__ = ()
-
-    def __new__(cls, inode: int, modified: int, size: int) -> Self:
-        """From what the system tells."""
-        return super().__new__(cls, (inode, modified, size))
-
-    inode = property(itemgetter(0), doc="Which file it was.")
-    modified = property(itemgetter(1), doc="When it was written, in nanoseconds.")
-    size = property(itemgetter(2), doc="How many bytes it had.")
+    inode: int
+    modified: int
+    size: int
 
 
 def seen(path: str) -> Seen | None:
@@ -359,13 +373,13 @@ def seen(path: str) -> Seen | None:
     return Seen(found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def found_at(path: str, known: os.stat_result) -> os.stat_result | None:
+def found_at(path: str, inode: int, device: int) -> os.stat_result | None:
     """An open file as it is now; None if a path does not lead to it any more: somebody has deleted or moved it."""
     try:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found if (found.st_ino, found.st_dev) == (known.st_ino, known.st_dev) else None
+    return found if found.st_ino == inode and found.st_dev == device else None
 
 
 def seen_with_mode(path: str) -> tuple[Seen | None, int | None]:
@@ -385,10 +399,12 @@ def read(path: str, directory: int | None = None, *, limit: int | None = LARGEST
     opened = _opened(path, directory, limit)
     if opened is None:
         return None
+    fd = opened[0]
     try:
-        return _rest(opened[0], path, limit)
+        data = os.read(fd, _BUFFER)
+        return data if len(data) < _BUFFER else _rest(fd, data, path, limit)
     finally:
-        os.close(opened[0])
+        os.close(fd)
 
 
 def read_piece(path: str, offset: int, most: int) -> tuple[bytes, int] | None:
@@ -410,7 +426,9 @@ def read_seen(path: str) -> tuple[bytes, Seen] | None:
         return None
     fd, found = opened
     try:
-        return _rest(fd, path, LARGEST), Seen(found.st_ino, found.st_mtime_ns, found.st_size)
+        data = os.read(fd, _BUFFER)
+        whole = data if len(data) < _BUFFER else _rest(fd, data, path, LARGEST)
+        return whole, Seen(found.st_ino, found.st_mtime_ns, found.st_size)
     finally:
         os.close(fd)
 
@@ -451,16 +469,15 @@ def _opened(path: str, directory: int | None, limit: int | None) -> tuple[int, o
             raise OSError(errno.ENXIO, "it is a socket or a device, not a regular file", path) from None
         raise
     found = os.fstat(fd)
-    if (why := _unfit(found, limit)) is not None:
-        os.close(fd)
-        raise OSError(errno.EFBIG if stat.S_ISREG(found.st_mode) else errno.EINVAL, why, path)
-    return fd, found
+    is_file = stat.S_ISREG(found.st_mode)
+    if is_file and (limit is None or found.st_size <= limit):
+        return fd, found
+    os.close(fd)
+    raise OSError(errno.EFBIG if is_file else errno.EINVAL, _unfit(found, limit), path)
 
 
-def _rest(fd: int, path: str, limit: int | None) -> bytes:
-    data = os.read(fd, _BUFFER)
-    if len(data) < _BUFFER:
-        return data
+def _rest(fd: int, data: bytes, path: str, limit: int | None) -> bytes:
+    """What was read already, and the rest."""
     parts, size = [data], len(data)
     while chunk := os.read(fd, 1 << 20):
         parts.append(chunk)

@@ -17,7 +17,7 @@ from aof.kernel.model import is_task_id, split_task_id, task_id
 from aof.store.files.disk import Disk
 from aof.store.files.locks import HeldLock, Locks
 from aof.store.files.log.reader import Reader
-from aof.store.files.paths import Paths
+from aof.store.files.paths import PROCESS, Paths
 
 LOCK = "counter"
 _BYTES = 96
@@ -47,12 +47,12 @@ class Counter:
         self._ours = range(0)
         self._at_once = 1
         self._turn = threading.Lock()
-        self._pid = os.getpid()
+        self._pid = PROCESS.id
 
     def next(self, today: str) -> str:
         """The next ID; the day never goes back, whatever the clock does."""
-        if self._pid != os.getpid():  # the numbers are the parent's, and one of its threads may have had the turn
-            self._turn, self._pid, self._ours = threading.Lock(), os.getpid(), range(0)
+        if self._pid != PROCESS.id:  # the numbers are the parent's, and one of its threads may have had the turn
+            self._turn, self._pid, self._ours = threading.Lock(), PROCESS.id, range(0)
         with self._turn:
             if not self._ours or self._day < today:
                 self._take_more(today)
@@ -61,7 +61,7 @@ class Counter:
 
     def put_back(self, unused: str) -> None:
         """Hand out an ID once more that nothing was made under, if it is the last one that was handed out."""
-        if self._pid != os.getpid():
+        if self._pid != PROCESS.id:
             return
         with self._turn:
             last = self._ours.start - 1
@@ -83,7 +83,7 @@ class Counter:
     def give_back(self) -> None:
         """Return the numbers that were taken and not handed out, unless somebody has taken more since."""
         unused, self._ours = self._ours, range(0)
-        if not unused or self._pid != os.getpid():
+        if not unused or self._pid != PROCESS.id:
             return
         held = self._locks.take(LOCK)
         try:

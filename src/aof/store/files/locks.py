@@ -36,15 +36,20 @@ EVERY_STRIPE = tuple((f"stripe-{number:02d}", True) for number in range(STRIPES)
 
 
 class HeldLock:
-    """One held lock: the open file, whether it is exclusive, its name, and whether nobody has ever written to it."""
+    """One lock: the open file and where it lies.
 
-    __slots__ = ("blank", "exclusive", "fd", "name")
+    While it is held: whether exclusively, whether it was ever written to, and when it was changed before. Of a file
+    that was opened a moment ago nobody has looked which one it is: then its inode is 0.
+    """
 
-    def __init__(self, name: str, fd: int, *, exclusive: bool, blank: bool = False) -> None:
+    __slots__ = ("blank", "changed", "device", "exclusive", "fd", "inode", "name", "path")
+
+    def __init__(self, name: str, path: str, fd: int) -> None:
         self.name = name
+        self.path = path
         self.fd = fd
-        self.exclusive = exclusive
-        self.blank = blank
+        self.inode = self.device = self.changed = 0
+        self.exclusive = self.blank = False
 
 
 class Locks:
@@ -63,46 +68,54 @@ class Locks:
         self._deleted = deleted
         self._clock = clock
         self._timeout = timeout
-        self._idle: dict[str, list[int]] = {}
-        self._all: dict[int, os.stat_result | None] = {}  # the open files, and which they are as soon as that is known
+        self._idle: dict[str, list[HeldLock]] = {}
+        self._all: set[HeldLock] = set()
         _OPEN_LOCKS.add(self)
 
-    def acquire(self, name: str, *, exclusive: bool = True, wait: bool = True) -> HeldLock | None:
-        """Take a lock; None only when it is taken and `wait` is off."""
+    def take(self, name: str, *, exclusive: bool = True, wait: bool = True) -> HeldLock:
+        """Take a lock, waiting for it; one that is taken raises BlockingIOError where `wait` is off."""
         mode = (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB
         deadline = 0.0
         pause = _FIRST_PAUSE
         while True:
-            fd = self._open(name)
             try:
-                fcntl.flock(fd, mode)
+                lock = self._idle[name].pop()  # another thread may take the last one meanwhile
+            except (KeyError, IndexError):
+                lock = self._open(name)
+            try:
+                fcntl.flock(lock.fd, mode)
             except BlockingIOError:
-                self._idle.setdefault(name, []).append(fd)
+                self._idle.setdefault(name, []).append(lock)
                 if not wait:
-                    return None
+                    raise
                 now = self._clock.monotonic()
                 deadline = deadline or now + self._timeout
                 if now >= deadline:
-                    raise self._given_up(name, fd) from None
+                    raise self._given_up(name, lock.fd) from None
                 self._clock.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
-            found = self._look(fd, name)
-            if found is not None:
-                return HeldLock(name, fd, exclusive=exclusive, blank=not found.st_size)
-            self._forget(fd)
+            if not lock.inode:
+                opened = os.fstat(lock.fd)
+                lock.inode, lock.device = opened.st_ino, opened.st_dev
+            try:
+                found = os.stat(lock.path)
+            except (FileNotFoundError, NotADirectoryError):
+                found = None
+            if found is not None and (lock.inode, lock.device) == (found.st_ino, found.st_dev):
+                lock.changed = found.st_ctime_ns
+                lock.exclusive, lock.blank = exclusive, not found.st_size
+                return lock
+            self._forget(lock)
             if self._deleted is not None:
                 self._deleted()
 
-    def is_lost(self, held: HeldLock) -> bool:
-        """Whether somebody has deleted a held lock or moved it away: then another one may be held in its place."""
-        return held.fd not in self._all or self._look(held.fd, held.name) is None
-
-    def take(self, name: str, *, exclusive: bool = True) -> HeldLock:
-        """Take a lock, waiting for it."""
-        held = self.acquire(name, exclusive=exclusive)
-        assert held is not None
-        return held
+    def take_free(self, name: str, *, exclusive: bool = True) -> HeldLock | None:
+        """Take a lock unless it is taken."""
+        try:
+            return self.take(name, exclusive=exclusive, wait=False)
+        except BlockingIOError:
+            return None
 
     def acquire_all(self, wanted: Iterable[tuple[str, bool]]) -> list[HeldLock]:
         """Take several locks in the one order that all use, so that nobody waits in a circle."""
@@ -115,54 +128,55 @@ class Locks:
             raise
         return held
 
+    def is_lost(self, held: HeldLock) -> bool:
+        """Whether somebody has deleted a held lock or moved it away: then another one may be held in its place."""
+        return held not in self._all or found_at(held.path, held.inode, held.device) is None
+
     def release(self, held: Iterable[HeldLock]) -> None:
         """Let go; the open files are kept for next time."""
         for lock in held:
-            if lock.fd in self._all:
+            if lock in self._all:
                 fcntl.flock(lock.fd, fcntl.LOCK_UN)
-                self._idle.setdefault(lock.name, []).append(lock.fd)
+                idle = self._idle.get(lock.name)
+                if idle is None:
+                    idle = self._idle.setdefault(lock.name, [])
+                idle.append(lock)
 
     def close(self) -> None:
         """Close every file, which lets go of every lock."""
-        for fd in list(self._all):
-            self._forget(fd)
+        for lock in list(self._all):
+            self._forget(lock)
         self._idle.clear()
 
-    def _open(self, name: str) -> int:
-        idle = self._idle.get(name)
-        if idle:
-            with suppress(IndexError):  # another thread may have taken it meanwhile
-                return idle.pop()
-        fd = self._opened(name) if self._deleted is None else self._made(name, self._deleted)
-        self._all[fd] = None
-        return fd
+    def _open(self, name: str) -> HeldLock:
+        """Open a lock's file, even if somebody deletes the folder meanwhile.
 
-    def _look(self, fd: int, name: str) -> os.stat_result | None:
-        """The lock's file, None if it is not the one that others find under its name."""
-        known = self._all.get(fd)
-        if known is None:  # it was opened a moment ago
-            known = self._all[fd] = os.fstat(fd)
-            return known if known.st_nlink else None
-        return found_at(name if name.startswith("/") else f"{self._folder}/{lock_file_name(name)}", known)
+        A name with a slash in front is that folder itself, for what must not end when somebody deletes locks.
+        """
+        is_folder = name.startswith("/")
+        path = name if is_folder else f"{self._folder}/{lock_file_name(name)}"
+        tries = 0
+        while True:
+            try:
+                fd = (
+                    os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                    if is_folder
+                    else self._disk.open_state(path)
+                )
+                break
+            except FileNotFoundError:
+                tries += 1
+                if self._deleted is None or tries > _TRIES:
+                    raise
+                self._deleted()
+        lock = HeldLock(name, path, fd)
+        self._all.add(lock)
+        return lock
 
-    def _made(self, name: str, deleted: Callable[[], None]) -> int:
-        """Open the file, even if somebody deletes the folder meanwhile."""
-        for _ in range(_TRIES):
-            with suppress(FileNotFoundError):
-                return self._opened(name)
-            deleted()
-        return self._opened(name)
-
-    def _opened(self, name: str) -> int:
-        """A name with a slash in front is that folder itself, for what must not end when somebody deletes locks."""
-        if name.startswith("/"):
-            return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        return self._disk.open_state(f"{self._folder}/{lock_file_name(name)}")
-
-    def _forget(self, fd: int) -> None:
-        self._all.pop(fd, None)
+    def _forget(self, lock: HeldLock) -> None:
+        self._all.discard(lock)
         with suppress(OSError):
-            os.close(fd)
+            os.close(lock.fd)
 
     def _given_up(self, name: str, fd: int) -> LockTimeout:
         pids = holders(os.fstat(fd).st_ino)
@@ -233,7 +247,12 @@ class Stripes:
         while True:
             held = locks.acquire_all(wanted.items())
             try:
-                shared = [lock.name for lock in held if not self._settled(lock)]
+                shared = [lock.name for lock in held if lock.name.startswith("stripe-") and not self._settled(lock)]
+                if not shared:
+                    new = [lock for lock in held if lock.blank and not lock.name.startswith("stripe-")]
+                    if new:
+                        self._await_others(new)
+                    return held
             except LogReplaced:
                 locks.release(held)
                 integrity.start_over(self._store)
@@ -241,9 +260,6 @@ class Stripes:
             except BaseException:
                 locks.release(held)
                 raise
-            if not shared:
-                self._await_others(held)
-                return held
             locks.release(held)
             for name in shared:
                 lock = locks.take(name)
@@ -252,28 +268,22 @@ class Stripes:
                 finally:
                     locks.release((lock,))
 
-    def _await_others(self, held: list[HeldLock]) -> None:
+    def _await_others(self, new: list[HeldLock]) -> None:
         """A named lock may be new because somebody has deleted it: wait for who still appends under the one before.
 
         From then on nobody else does, for an appender looks first whether its locks are lost.
         """
-        blank = [lock for lock in held if lock.blank and not lock.name.startswith("stripe-")]
-        if blank:
-            try:
-                with self._store.log.exclusively():
-                    pass
-                for lock in blank:
-                    with suppress(OSError):  # then the next holder waits as well
-                        self._store.disk.overwrite(lock.fd, _TAKEN, 0)
-            except BaseException:
-                self._store.locks.release(held)
-                raise
+        with self._store.log.exclusively():
+            pass
+        for lock in new:
+            with suppress(OSError):  # then the next holder waits as well
+                self._store.disk.overwrite(lock.fd, _TAKEN, 0)
 
     def finish_left(self) -> None:
         """Redo what dead writers left, whatever task it is of; a stripe that somebody holds is not waited for."""
         store = self._store
         for name in store.intents.unfinished() if store.repairs else ():
-            lock = store.locks.acquire(name, wait=False)
+            lock = store.locks.take_free(name)
             if lock is not None:
                 try:
                     with suppress(AofError, OSError):  # it stops nobody but those who need that very task
@@ -297,7 +307,7 @@ class Stripes:
         store = self._store
         found: list[str] = []
         for name in store.intents.unfinished():
-            lock = store.locks.acquire(name, exclusive=False, wait=False)
+            lock = store.locks.take_free(name, exclusive=False)
             if lock is not None:
                 found += store.intents.left(lock)
                 store.locks.release((lock,))
@@ -321,9 +331,7 @@ class Stripes:
         return last is None or self._store.reader.holds(last)
 
     def _settled(self, lock: HeldLock) -> bool:
-        """False when something is left to redo and this lock is too weak for it."""
-        if not lock.name.startswith("stripe-"):
-            return True
+        """False when something is left to redo under this stripe and the lock is too weak for it."""
         if lock.name not in self._proven:  # from then on, who appends looks whether the log is still the same
             if not self.of_this_log(lock):
                 raise LogReplaced
@@ -377,8 +385,8 @@ class Journal:
         return Position.parse(os.pread(held.fd, STATE_AT, 0).decode("ascii", "replace").split())
 
     def note(self, held: HeldLock, task_ids: Iterable[str]) -> None:
-        """Say what is about to be written."""
-        self._mark(held, _WRITING)
+        """Say what is about to be written under a stripe."""
+        self._disk.overwrite(self._fd if self._fd >= 0 else self._open(), _WRITING, int(held.name[7:]))
         self._disk.overwrite(held.fd, f"writing {' '.join(task_ids)}\n".encode("ascii"), STATE_AT)
 
     def clear(self, held: HeldLock, behind: Position | None = None) -> None:
@@ -387,19 +395,17 @@ class Journal:
             self._disk.overwrite(held.fd, _IDLE, STATE_AT)
         else:
             self._disk.overwrite(held.fd, behind.text().ljust(STATE_AT).encode("ascii") + _IDLE, 0)
-        self._mark(held, _DONE)
+        self._disk.overwrite(self._fd if self._fd >= 0 else self._open(), _DONE, int(held.name[7:]))
 
     def unfinished(self) -> list[str]:
         """The stripes that somebody is writing under, or was when it died."""
         try:
-            marks = os.pread(self._open(), STRIPES, 0)
+            marks = os.pread(self._fd if self._fd >= 0 else self._open(), STRIPES, 0)
         except OSError:  # only the stripes' own notes are left to tell
             return []
-        return (
-            []
-            if _WRITING not in marks
-            else [name for name, mark in zip(STRIPE_NAMES, marks, strict=False) if mark == _WRITING[0]]
-        )
+        if _WRITING not in marks:
+            return []
+        return [name for name, mark in zip(STRIPE_NAMES, marks, strict=False) if mark == _WRITING[0]]
 
     def reopen(self) -> None:
         """Somebody may have deleted the journal: go on with a new one."""
@@ -407,13 +413,8 @@ class Journal:
         if fd >= 0:
             os.close(fd)
 
-    def _mark(self, held: HeldLock, mark: bytes) -> None:
-        if held.name.startswith("stripe-"):
-            self._disk.overwrite(self._open(), mark, int(held.name[7:]))
-
     def _open(self) -> int:
-        if self._fd < 0:
-            self._fd = self._disk.open_cache(self._journal)
+        self._fd = self._disk.open_cache(self._journal)
         return self._fd
 
 

@@ -10,6 +10,8 @@ from _thread import allocate_lock
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
+import msgspec
+
 from aof.kernel.model import is_task_id, split_task_id, task_id
 from aof.store.files.disk import Disk, found_at
 from aof.store.files.paths import FOLDERS_BY_LETTER, STATUS_LETTERS
@@ -21,15 +23,12 @@ _LETTER = 13
 _CHUNK = 1 << 16
 
 
-class Head:
+class Head(msgspec.Struct, frozen=True, gc=False):
     """The last version of a task."""
 
-    __slots__ = ("digest", "folder", "rev")
-
-    def __init__(self, rev: int, folder: str, digest: str) -> None:
-        self.rev = rev
-        self.folder = folder
-        self.digest = digest
+    rev: int
+    folder: str
+    digest: str
 
     def matches(self, data: bytes) -> bool:
         """Whether the bytes are exactly what the log wrote."""
@@ -214,7 +213,7 @@ class Waited:
     def _opened(self, *, create: bool) -> int | None:
         if self._fd is not None:
             self._known = self._known or os.fstat(self._fd)
-            if found_at(self._path, self._known) is None:
+            if found_at(self._path, self._known.st_ino, self._known.st_dev) is None:
                 self.close()
         if self._fd is None:
             with suppress(FileNotFoundError):

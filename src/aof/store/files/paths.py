@@ -66,14 +66,22 @@ IGNORED = ("index.sqlite*", "locks/", "logs/", "tmp/", "events/torn/", "tokens.j
 _numbers = count()
 
 
-def _name_process() -> None:
-    global _process  # noqa: PLW0603 - a child needs a name of its own, and asking for the ID each time is a system call
-    _process = f"{os.getpid()}-{os.urandom(4).hex()}"  # two containers may share a directory and have the same ID
+class Process:
+    """Who runs: the ID, which costs a system call to ask for, and a name that a forked child does not share."""
+
+    __slots__ = ("id", "name")
+
+    def __init__(self) -> None:
+        self.look()
+
+    def look(self) -> None:
+        """Look who it is; two containers may share a directory and have the same ID."""
+        self.id = os.getpid()
+        self.name = f"{self.id}-{os.urandom(4).hex()}"
 
 
-_process = ""
-_name_process()
-os.register_at_fork(after_in_child=_name_process)
+PROCESS = Process()
+os.register_at_fork(after_in_child=PROCESS.look)
 
 
 class Paths:
@@ -111,6 +119,10 @@ class Paths:
         """A task's file in a status folder, or in `archive`."""
         return f"{self._folders[folder]}{task_id}.md"
 
+    def folder(self, status: str) -> str:
+        """A status folder, or that of archived tasks."""
+        return self._folders[status][:-1]
+
     def place_of(self, task: Task) -> str:
         """The file of a task, in the folder that the task belongs in."""
         return f"{self._folders[folder_of(task)]}{task.id}.md"
@@ -133,7 +145,7 @@ class Paths:
 
     def temporary_file(self, name: str) -> str:
         """A temporary file that no other writer uses, in this process or another."""
-        return f"{self.temporary}/{name}.{_process}-{next(_numbers)}"
+        return f"{self.temporary}/{name}.{PROCESS.name}-{next(_numbers)}"
 
     def relative(self, path: str) -> str:
         """The path as events and answers name it."""

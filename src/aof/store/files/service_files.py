@@ -41,7 +41,7 @@ class _Folder:
     def alone(self, lock: str, doing: str) -> Iterator[bool]:
         """Whether nobody else has the lock; a process that ends lets go."""
         with clearly(doing):
-            held = self.locks.acquire(lock, wait=False)
+            held = self.locks.take_free(lock)
         try:
             yield held is not None
         finally:

@@ -20,7 +20,7 @@ from aof.runs import model as runs_model
 from aof.store import fold, port
 from aof.store.files import changes, creation, git_files, id_counter, integrity, locks, markdown, recovery, working_copy
 from aof.store.files import unit as files_unit
-from aof.store.files.disk import Disk, clearly, digest, read, read_seen, seen, shared_with
+from aof.store.files.disk import Disk, clearly, digest, failed, read, read_seen, seen, shared_with
 from aof.store.files.locks import HeldLock, Journal, Locks, Opening, Stripes
 from aof.store.files.log import reader, writer
 from aof.store.files.log.reader import Reader
@@ -560,12 +560,15 @@ class FilesystemStore(Parts, IndexReadModel):
 
     def reserve_id(self, now: int) -> str:
         """A task ID that nobody else will get."""
-        with clearly("reserve an ID"):
+        today = kernel_model.day(now)
+        try:
             try:
-                return self.counter.next(kernel_model.day(now))
+                return self.counter.next(today)
             except FileNotFoundError:
                 self.renew()
-                return self.counter.next(kernel_model.day(now))
+                return self.counter.next(today)
+        except OSError as error:
+            raise failed(error, "reserve an ID") from error
 
     def put_back_id(self, unused: str) -> None:
         """Let an ID that nothing was made under be given again; too late is fine."""

@@ -54,7 +54,10 @@ class TaskFiles:
     def elsewhere(self, task_id: str, expected: str) -> bool:
         """Whether another folder than the expected one holds a file of this name; there should be none."""
         name = f"{task_id}.md"
-        return any(folder != expected and os.access(path + name, os.F_OK) for folder, path in self._paths.folders)
+        for folder, path in self._paths.folders:  # noqa: SIM110 - every command comes by here, and a loop is quicker
+            if folder != expected and os.access(path + name, os.F_OK):
+                return True
+        return False
 
     def place(self, task_id: str, data: bytes, old: str | None, new: str, file: Seen | None = None) -> bool:
         """Write a version to its folder; from another one, the task's own files follow and the version there goes.
@@ -282,7 +285,7 @@ class Clone:
 
     def _is_root(self) -> bool:
         """Whether it is the one that began the history, or is about to."""
-        return self._lanes.none() or self._claims.is_root()
+        return self._claims.is_root() or self._lanes.none()
 
     def token(self) -> str:
         """The clone's own random name; made when it is first needed."""

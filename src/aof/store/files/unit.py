@@ -11,7 +11,6 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import compress
 from types import TracebackType
 from typing import Self
 
@@ -20,7 +19,7 @@ import msgspec
 from aof.errors import AofError, CommitUnknown, LogDamaged
 from aof.kernel.commands import ImportEdit, Numbers
 from aof.kernel.evolve import evolve
-from aof.kernel.model import Draft, Event, about_handoff, attempt_of, day, is_remark, is_task_id, iso, number_events
+from aof.kernel.model import Draft, Event, about_handoff, attempt_of, is_remark, is_task_id, iso, number_events
 from aof.runs.evolve import RUN_EVENTS, evolve_result, evolve_run
 from aof.runs.model import Heartbeat, Run, RunResult, attributed
 from aof.store.files import integrity, markdown
@@ -123,11 +122,12 @@ class Loaded(msgspec.Struct):
 
 
 class Change(msgspec.Struct):
-    """What a commit does to one task."""
+    """What a commit does to one task; `folder` is where its file will lie."""
 
     before: Loaded
     task: Task
     last: int
+    folder: str = ""
     earlier_runs: int = 0
     run: Run | None = None
     ended_run: Run | None = None
@@ -145,10 +145,11 @@ class IndexQuestions:
     """A part of the unit of work."""
 
     _store: FilesystemStore
+    _alone: dict[str, bool]  # whether anybody may wait for a task: under its lock that stays so
 
     def children(self, task_id: str) -> tuple[str, ...]:
         """The tasks directly below."""
-        return self._store.index.children(task_id) if self._store.waited.may_have_dependents(task_id) else ()
+        return () if self._is_alone(task_id) else self._store.index.children(task_id)
 
     def dependents(self, task_id: str) -> tuple[str, ...]:
         """The tasks that wait for this one."""
@@ -164,9 +165,15 @@ class IndexQuestions:
 
     def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
         """The tasks that wait for each of these."""
-        asked = [task_id for task_id in task_ids if self._store.waited.may_have_dependents(task_id)]
+        asked = [task_id for task_id in task_ids if not self._is_alone(task_id)]
         found = self._store.index.dependents_of(asked) if asked else {}
         return {task_id: found.get(task_id, ()) for task_id in task_ids}
+
+    def _is_alone(self, task_id: str) -> bool:
+        alone = self._alone.get(task_id)
+        if alone is None:
+            alone = self._alone[task_id] = not self._store.waited.may_have_dependents(task_id)
+        return alone
 
     def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
         """All dependency edges on the ways that lead from this task."""
@@ -282,6 +289,8 @@ class RecordQuestions:
         return None if folder is None else content_digest(self._store.paths.files(folder, task_id), ref)
 
 
+_DAY = len("2026-01-01")
+Stripes = list[tuple[HeldLock, list[str]]]  # held ones, and the tasks below each that a commit changes
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
 _TRIES = 20
 _replace = msgspec.structs.replace
@@ -295,24 +304,22 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         self._scope = scope
         self._held: list[HeldLock] = []
         self._loaded: dict[str, Loaded] = {}
+        self._alone = {}
         self._taking = ""
         self._unsure: dict[str, list[str]] = {}
 
     def __enter__(self) -> Self:
         self._store.disk.begin()
         try:
-            self._held = self._take()
+            try:
+                self._held = self._store.stripes.take(self._scope)
+            except LogDamaged:
+                if not self._store.merger.untangle():
+                    raise
+                self._held = self._store.stripes.take(self._scope)
         except OSError as error:
             raise failed(error, "lock the tasks") from error
         return self
-
-    def _take(self) -> list[HeldLock]:
-        try:
-            return self._store.stripes.take(self._scope)
-        except LogDamaged:
-            if not self._store.merger.untangle():
-                raise
-        return self._store.stripes.take(self._scope)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -328,18 +335,18 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
 
     def task(self, task_id: str) -> Task | None:
         """The task as the log knows it."""
-        return self._load(task_id).task
+        return (self._loaded.get(task_id) or self._load(task_id)).task
 
     def edit(self, task_id: str) -> ImportEdit | AofError | None:
         """A person's edit that waits to be imported, or why it never can be."""
-        examined = self._load(task_id).examined
+        examined = (self._loaded.get(task_id) or self._load(task_id)).examined
         return (examined.problem or examined.edit) if examined is not None else None
 
     def _load(self, task_id: str) -> Loaded:
-        loaded = self._loaded.get(task_id)
-        if loaded is None:
-            loaded = self._loaded[task_id] = self._store.load(task_id, writable=task_id in self._scope.write)
-        return loaded
+        known = self._loaded.get(task_id)
+        if known is None:
+            known = self._loaded[task_id] = self._store.load(task_id, writable=task_id in self._scope.write)
+        return known
 
     def assume(self, task_id: str, loaded: Loaded) -> None:
         """Go on as if this had been loaded: for who knows more of a task than its file and the log."""
@@ -379,21 +386,49 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         self, drafts: tuple[Draft, ...], *, actor: str, agent: str | None, now: int, caller: str | None = None
     ) -> tuple[Event, ...]:
         """Log, then files; all or nothing."""
-        changing = [not is_remark(draft) for draft in drafts]
-        outside = {draft.task_id for draft in compress(drafts, changing)} - self._scope.write
+        store, timestamp = self._store, iso(now)
+        events = number_events(drafts, actor=actor, agent=agent, timestamp=timestamp, last=_UNWRITTEN, caller=caller)
+        changing = [event for event in events if not is_remark(event)]
+        outside = {event.task_id for event in changing} - self._scope.write
         if outside:
             raise ScopeTooNarrow(Scope(write=frozenset(outside)))
-        events = number_events(drafts, actor=actor, agent=agent, timestamp=iso(now), last=_UNWRITTEN, caller=caller)
-        changes = self._evolve(compress(events, changing))
+        changes = self._evolve(changing)
         for change in changes.values():
             self._prepare(change)
         self._refuse_links(changes)
-        self._store.keep_attributes()
-        stripes = self._stripes(changes)
+        store.keep_attributes()
         self._announce(changes)
-        self._note(stripes)
+        stripes = self._stripes(changes)
+        for held, task_ids in stripes:
+            store.intents.note(held, task_ids)
+        sealed, behind = self._log(events, changes, timestamp[:_DAY], stripes)
         try:
-            sealed, behind = self._append(events, changes, day(now))
+            self._write_all(changes)
+            for held, task_ids in stripes:
+                store.intents.clear(held, behind)
+                if store.locks.is_lost(held):  # somebody else may have written the same files meanwhile
+                    self._unsure[held.name] = task_ids
+        except OSError as error:
+            raise CommitUnknown(
+                f"the change is in the log, but its files could not be written ({error.strerror})",
+                "free some space or repair the disk; the next command on the task writes them",
+            ) from error
+        return sealed
+
+    def _announce(self, changes: dict[str, Change]) -> None:
+        """Before an edge is in the log: whoever ends its other end from now on looks for those that wait."""
+        for change in changes.values():
+            task, before = change.task, change.before.task
+            if (task.depends_on or task.parent_id) and (before is None or task.ends != before.ends):
+                self._store.waited.add(task.ends)
+                self._alone.clear()
+
+    def _log(
+        self, events: list[Event], changes: dict[str, Change], today: str, stripes: Stripes
+    ) -> tuple[tuple[Event, ...], Position]:
+        """The commit; where nothing was appended, what was noted as begun is taken back."""
+        try:
+            return self._append(events, changes, today)
         except CommitUnknown:
             raise
         except LogDamaged:
@@ -413,37 +448,20 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
             with suppress(OSError):
                 self._clear(stripes)
             raise
-        try:
-            self._write_all(changes)
-            self._clear(stripes, behind)
-            self._alone(stripes)
-        except OSError as error:
-            raise CommitUnknown(
-                f"the change is in the log, but its files could not be written ({error.strerror})",
-                "free some space or repair the disk; the next command on the task writes them",
-            ) from error
-        return sealed
-
-    def _announce(self, changes: dict[str, Change]) -> None:
-        """Before an edge is in the log: whoever ends its other end from now on looks for those that wait."""
-        for change in changes.values():
-            known = change.before.task.ends if change.before.task is not None else ()
-            if (ends := change.task.ends) and ends != known:
-                self._store.waited.add(ends)
 
     def _refuse_links(self, changes: dict[str, Change]) -> None:
         """Before anything is in the log: whatever will be written must lie where it seems to lie."""
         paths = self._store.paths
         folders = [paths.temporary]
         for task_id, change in changes.items():
-            folders.append(paths.place_of(change.task).rpartition("/")[0])
+            folders.append(paths.folder(change.folder))
             runs = f"{paths.runs}/{task_id}"
             if change.documents or change.begins:
                 folders.append(f"{runs}/attempts/{change.earlier_runs}" if change.earlier_runs else runs)
             if change.hops is not None:
                 folders += [f"{runs}/hops/{hop}/attempts" for hop in change.hops]
             if change.handed is not None:
-                own = paths.files(change.before.folder or folder_of(change.task), task_id)
+                own = paths.files(change.before.folder or change.folder, task_id)
                 folders += [paths.handoffs, *(f"{own}/{place}".rpartition("/")[0] for place in change.handed.attached)]
         self._store.disk.prove(*folders)
 
@@ -452,7 +470,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         for event in events:
             change = changes.get(event.task_id)
             if change is None:
-                before = self._load(event.task_id)
+                before = self._loaded.get(event.task_id) or self._load(event.task_id)
                 change = changes[event.task_id] = Change(before, evolve(before.task, event), 0)
                 if before.examined is not None:
                     own = before.examined if event.task_id == self._taking else before.examined.folded.task
@@ -471,11 +489,12 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
                     change.run = self.run(event.task_id)
                 change.run = evolve_run(change.run, event)
                 change.result = evolve_result(change.result, event)
-            elif about_handoff(event):
+            elif "handoffId" in event.payload and about_handoff(event):
                 change.handed = self._store.handed.after(change.handed, event, change.task)
         return changes
 
     def _prepare(self, change: Change) -> None:
+        change.folder = folder_of(change.task)
         change.prepared = markdown.prepare(change.task)
         documents: dict[str, bytes] = {}
         if change.run is not None:
@@ -510,9 +529,11 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
             return b"".join(lines), last, previous
 
         def appended() -> None:
-            with suppress(OSError):  # what is not noted is found in the log
+            try:
                 for task_id, change in changes.items():
                     self._store.revs.put(task_id, change.task.rev)
+            except OSError:
+                return  # what is not noted is found in the log
 
         behind = self._store.log.append(today, build, appended)
         return tuple(sealed), behind
@@ -522,8 +543,9 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
 
         Where somebody deletes lock files or moves them away, two processes can hold the same lock.
         """
-        if any(map(self._store.locks.is_lost, self._held)):
-            raise Overtaken
+        for held in self._held:
+            if self._store.locks.is_lost(held):
+                raise Overtaken
         for task_id, loaded in self._loaded.items():
             known = loaded.task if loaded.examined is None else loaded.examined.folded.task
             if known is None and not is_task_id(task_id):
@@ -539,37 +561,24 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         change.task = _replace(change.task, rev=seq)
         change.data = change.prepared.fill(seq)
         change.digest = digest(change.data)
-        files = {paths.name_of(change.task): change.digest}
+        files = {paths.relative(paths.task(change.folder, change.task.id)): change.digest}
         for name, data in change.documents.items():
             files[f"runs/{change.task.id}/{name}"] = digest(data)
         if change.handed is not None:
-            own = paths.relative(paths.files(folder_of(change.task), change.task.id))
+            own = paths.relative(paths.files(change.folder, change.task.id))
             files |= change.handed.finish(seq - change.last, own)
         return files
 
-    def _stripes(self, changes: dict[str, Change]) -> dict[str, list[str]]:
-        if len(changes) == 1:
-            return {stripe(task_id): [task_id] for task_id in changes}
-        stripes: dict[str, list[str]] = {}
+    def _stripes(self, changes: dict[str, Change]) -> Stripes:
+        """The held stripes of the tasks that are changed, and which these are."""
+        tasks: dict[str, list[str]] = {}
         for task_id in changes:
-            stripes.setdefault(stripe(task_id), []).append(task_id)
-        return stripes
+            tasks.setdefault(stripe(task_id), []).append(task_id)
+        return [(held, tasks[held.name]) for held in self._held if held.name in tasks]
 
-    def _note(self, stripes: dict[str, list[str]]) -> None:
-        for held in self._held:
-            if held.name in stripes:
-                self._store.intents.note(held, stripes[held.name])
-
-    def _clear(self, stripes: dict[str, list[str]], behind: Position | None = None) -> None:
-        for held in self._held:
-            if held.name in stripes:
-                self._store.intents.clear(held, behind)
-
-    def _alone(self, stripes: dict[str, list[str]]) -> None:
-        """Where a lock was lost, somebody else may have written the same files meanwhile: they are redone."""
-        for held in self._held:
-            if held.name in stripes and self._store.locks.is_lost(held):
-                self._unsure[held.name] = stripes[held.name]
+    def _clear(self, stripes: Stripes) -> None:
+        for held, _ in stripes:
+            self._store.intents.clear(held)
 
     def _write_all(self, changes: dict[str, Change]) -> None:
         try:
@@ -588,8 +597,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         return self._store.recovery.redo_tasks(task_ids)
 
     def _write(self, task_id: str, change: Change) -> None:
-        store, files = self._store, self._store.files
-        folder = folder_of(change.task)
+        store, files, folder = self._store, self._store.files, change.folder
         if change.ended_run is not None:
             files.write_run(task_id, "run.json", document(change.ended_run), new=False)
         if change.begins:

@@ -253,7 +253,7 @@ class TestWriters:
         def die(number: int) -> None:
             mine = open_fabric(root, SystemClock())
             store = store_of(mine)
-            held = store.locks.acquire(index.INDEX_LOCK)
+            held = store.locks.take(index.INDEX_LOCK)
             assert held is not None
             store.index._cache._dirty(held)
             database = schema.connect(str(root / "index.sqlite"))

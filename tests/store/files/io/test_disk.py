@@ -71,3 +71,30 @@ def test_a_temporary_file_is_made_anew_and_never_written_into_a_leftover(tmp_pat
     kept.hardlink_to(path)
     Disk().write_new(os.fspath(path), b"ours")
     assert (path.read_bytes(), kept.read_bytes()) == (b"ours", b"a dead writer's")
+
+
+def test_a_round_of_work_in_many_folders_keeps_few_of_them_open(tmp_path: Path) -> None:
+    folders = [f"{tmp_path}/data/runs/{number}" for number in range(100)]
+    for folder in folders:
+        os.makedirs(folder)
+    before = len(os.listdir("/proc/self/fd"))
+    disk = Disk()
+    disk.bind(f"{tmp_path}/data")
+    disk.begin()
+    disk.prove(*folders)
+    for folder in folders:
+        disk.write_new(f"{folder}/run.json", b"{}")
+    assert len(os.listdir("/proc/self/fd")) - before <= 48
+    disk.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_folder_that_was_used_before_lets_no_path_out_of_it(tmp_path: Path) -> None:
+    disk = Disk()
+    (tmp_path / "data/runs").mkdir(parents=True)
+    disk.bind(f"{tmp_path}/data")
+    disk.write_new(f"{tmp_path}/data/runs/x", b"")
+    for name in ("..", ".", ""):
+        with pytest.raises(OSError, match="not beneath"):
+            disk.open_state(f"{tmp_path}/data/runs/{name}")
+    disk.close()

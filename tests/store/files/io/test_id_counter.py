@@ -54,7 +54,7 @@ def test_a_child_does_not_keep_a_lock_that_its_parent_has_let_go_by_ending(tmp_p
         os._exit(0)
     os.read(telling, 1)
     parent.close()  # as the system does with the files of a process that is killed
-    held = other.acquire("stripe-00", wait=False)
+    held = other.take_free("stripe-00")
     os.close(writing)
     os.waitpid(child, 0)
     for fd in (reading, telling, told):

@@ -113,7 +113,7 @@ def test_a_failed_flush_that_cannot_be_noted_still_tells_the_caller_that_it_is_u
 
     class Disk(FailingOnce):
         def flush(self, fd: int) -> None:
-            held.append(holder.locks.acquire(LOCK))
+            held.append(holder.locks.take(LOCK))
             super().flush(fd)
 
     disk = Disk()

@@ -393,7 +393,7 @@ def test_waiting_for_the_log_is_bounded_and_the_error_names_the_holder(bench: Be
 
 def test_a_child_of_a_fork_opens_the_log_for_itself(bench: Bench) -> None:
     bench.append(MONDAY, "before")
-    held = bench.locks.acquire(LOCK)
+    held = bench.locks.take(LOCK)
     assert held is not None
     ours, theirs = os.pipe()
     child = os.fork()
@@ -401,7 +401,7 @@ def test_a_child_of_a_fork_opens_the_log_for_itself(bench: Bench) -> None:
         status = 1
         try:
             os.close(ours)
-            taken = bench.locks.acquire(LOCK, wait=False)
+            taken = bench.locks.take_free(LOCK)
             os.write(theirs, b"taken" if taken else b"free for the parent")
             status = 0
         finally:

@@ -167,7 +167,7 @@ def _note_head(store: FilesystemStore, event: Event, behind: Position) -> None:
     path, mark = next((one for one in event.files.items() if one[0].endswith(f"/{event.task_id}.md")), ("", ""))
     if not path or (head is not None and head.rev >= event.seq):
         return
-    held = store.locks.acquire(stripe(event.task_id), wait=False)
+    held = store.locks.take_free(stripe(event.task_id))
     if held is None:
         return  # somebody is writing it
     try:

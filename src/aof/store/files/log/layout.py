@@ -14,7 +14,7 @@ from aof.errors import CommitUnknown, LogDamaged, LogPoisoned
 from aof.store.files import paths as files_paths
 from aof.store.files.disk import Disk, read
 from aof.store.files.log import chain
-from aof.store.files.paths import GENESIS, TAIL_BYTES, Paths, Position, lane_of, tail_of
+from aof.store.files.paths import GENESIS, PROCESS, TAIL_BYTES, Paths, Position, lane_of, tail_of
 from aof.support.hashing import hexdigest
 
 TYPE_CHECKING = False
@@ -40,10 +40,6 @@ class Stamp:
         self.inode = inode
         self.changed = changed
         self.position = position
-
-    def describes(self, found: os.stat_result) -> bool:
-        """Whether the current file is as it was left."""
-        return (found.st_ctime_ns, found.st_size, found.st_ino) == (self.changed, self.position.offset, self.inode)
 
     def text(self) -> bytes:
         """One padded line; the mark at its end shows that all of it was written."""
@@ -81,8 +77,11 @@ class Flushed:
 
     def note(self, inode: int, behind: Position) -> None:
         """Everything before the position is durable in that file."""
-        with suppress(OSError):
-            self._disk.overwrite(self._open(), f"{inode} {behind.text()}".ljust(_BYTES - 1).encode() + b"\n", 0)
+        text = f"{inode} {behind.text()}".ljust(_BYTES - 1).encode() + b"\n"
+        try:
+            self._disk.overwrite(self._fd if self._fd >= 0 else self._open(), text, 0)
+        except OSError:
+            return  # nobody has said then
 
     def forget(self) -> None:
         """Say nothing; raises OSError, for what is said of another log must not stay."""
@@ -133,12 +132,12 @@ class Flushing:
         self.noted = False
         self._flushed = Mark()
         self._turn = allocate_lock()
-        self._pid = os.getpid()
+        self._pid = PROCESS.id
 
     def upto(self, fd: int, mark: Mark) -> None:
         """Return when everything up to the mark is durable; raises CommitUnknown."""
-        if self._pid != os.getpid():  # another thread may have had its turn when this process was forked
-            self._turn, self._pid = allocate_lock(), os.getpid()
+        if self._pid != PROCESS.id:  # another thread may have had its turn when this process was forked
+            self._turn, self._pid = allocate_lock(), PROCESS.id
         with self._turn:
             if self.failed:
                 raise commit_unknown()

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 from aof.errors import DiskFull, LogDamaged
-from aof.store.files.disk import Disk, failed, read
+from aof.store.files.disk import Disk, Seen, failed, read, seen
 from aof.store.files.log import chain
 from aof.store.files.log.chain import NOTHING_BEFORE, Header, LogPlace, tail
 from aof.store.files.log.layout import Layouts, PathSection, State, last_before
@@ -14,6 +14,7 @@ from aof.store.files.log.reader import broken
 from aof.store.files.paths import (
     GENESIS,
     LANE_SUFFIX,
+    PROCESS,
     TAIL_BYTES,
     Paths,
     Position,
@@ -33,6 +34,7 @@ class Claims:
     def __init__(self, paths: Paths, disk: Disk) -> None:
         self._paths = paths
         self._disk = disk
+        self._root_note: Seen | None = None  # the note that says so, once it was read
 
     def note(self, lane: str, digest: str) -> None:
         """Say that a lane is ours, and with which hash we left it. Raises OSError."""
@@ -44,7 +46,11 @@ class Claims:
 
     def is_root(self) -> bool:
         """Whether this clone began the log; an earlier version has noted how it left it, the first one only the day."""
-        return self._noted("") is not None or (not self._any() and self._is_as_left())
+        found = seen(self._path(""))
+        if found is not None and found == self._root_note:
+            return True
+        self._root_note = found if self._noted("") is not None else None
+        return self._root_note is not None or (not self._any() and self._is_as_left())
 
     def _is_as_left(self) -> bool:
         with suppress(OSError):
@@ -152,14 +158,15 @@ class LogFile:
     def give_back(self, fd: int) -> None:
         """Say that a borrowed file is not needed any more."""
         self._borrowed.remove(fd)
-        self._close_retired()
+        if self._retired:
+            self._close_retired()
 
     def is_at(self, state: State) -> bool:
         """Whether this process knows the log up to where the last appender left it, so that nothing is to be read."""
         stamp = state.stamp
         return (
             stamp is not None
-            and self._pid == os.getpid()
+            and self._pid == PROCESS.id
             and (self.end, self.inode, self.segment) == (stamp.position.offset, stamp.inode, state.segment)
             and self.digest == stamp.position.digest
         )
@@ -169,7 +176,7 @@ class LogFile:
 
         `moved` says that files may have come or gone.
         """
-        known_file = bool(state.segment) and state.segment == self.segment and self._pid == os.getpid()
+        known_file = bool(state.segment) and state.segment == self.segment and self._pid == PROCESS.id
         if known_file and not (moved and self._is_elsewhere()):
             try:
                 found = os.stat(self._path(state.segment))
@@ -372,7 +379,7 @@ class LogFile:
         if before >= 0:
             self._retired.append(before)
         self._close_retired()
-        self.segment, self.inode, self._pid = section.name, os.fstat(self.fd).st_ino, os.getpid()
+        self.segment, self.inode, self._pid = section.name, os.fstat(self.fd).st_ino, PROCESS.id
         self.begin = self.end = section.begin
 
 

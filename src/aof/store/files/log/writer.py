@@ -66,6 +66,7 @@ class Log:
         self._apart = False
         self._foreign = False
         self._folder = -1
+        self._changed = 0  # when that was changed, as of the moment when the lock was taken
         self._secured = 0
         self._proven = 0  # when the log's folder was changed by somebody else, where every file follows from the others
         self._left: tuple[bytes, Stamp] | None = None
@@ -107,8 +108,15 @@ class Log:
         `appended` is called under the lock once they are written.
         """
         file = self.file
-        with self._locked() as held:
-            state = self._ready(held, today)
+        both = self._lock()
+        try:
+            held = both[0]
+            state = self._sound(held)
+            self._look(held, state)
+            if self._apart:
+                raise TipsApart
+            if today > day_of(state.segment) and not state.foreign:
+                self._roll_over(held, state, today)
             if file.replaced:
                 raise LogReplaced
             data, seq, digest = build(max(file.seq, state.floor), file.digest)
@@ -123,7 +131,9 @@ class Log:
                 appended()
             fd = file.borrow()
             mark = self._flushing.written = Mark(file.opening, file.end)
-            behind, inode = self.position, file.inode
+            behind, inode = Position(file.segment, file.end, file.seq, file.digest), file.inode
+        finally:
+            self._locks.release(both)
         try:
             self.flush(fd, mark)
         finally:
@@ -221,6 +231,7 @@ class Log:
                 self._disk.write_durable(temporary, read(self._paths.log(segment), limit=None) or b"")
                 self._disk.rename(temporary, self._paths.log(segment))
             self._disk.sync_dir(self._paths.events)
+            self._look_at_folder()
             state.poisoned = self._flushing.failed = False
             self.file.rescan(state)
             self._secured = self.file.opening
@@ -280,13 +291,26 @@ class Log:
     @contextmanager
     def _locked(self) -> Iterator[HeldLock]:
         """The log's lock, and its folder's: two appenders would break the chain, also when somebody deletes locks."""
-        held = [self._locks.take(LOCK)]
+        held = self._lock()
         try:
-            held.append(self._locks.take(self._paths.events))
-            self._folder = held[1].fd
             yield held[0]
         finally:
             self._locks.release(held)
+
+    def _lock(self) -> list[HeldLock]:
+        held = [self._locks.take(LOCK)]
+        try:
+            folder = self._locks.take(self._paths.events)
+        except BaseException:
+            self._locks.release(held)
+            raise
+        self._folder, self._changed = folder.fd, folder.changed
+        held.append(folder)
+        return held
+
+    def _look_at_folder(self) -> None:
+        """Look again: the holder of the lock has just changed the folder itself."""
+        self._changed = os.fstat(self._folder).st_ctime_ns
 
     def _sound(self, held: HeldLock) -> State:
         state = self._state(held)
@@ -295,15 +319,6 @@ class Log:
         if state.poisoned:
             raise log_poisoned()
         self._flushing.failed = False  # somebody has healed the log since
-        return state
-
-    def _ready(self, held: HeldLock, today: str) -> State:
-        state = self._sound(held)
-        self._look(held, state)
-        if self._apart:
-            raise TipsApart
-        if today > day_of(state.segment) and not state.foreign:
-            self._roll_over(held, state, today)
         return state
 
     def _state(self, held: HeldLock) -> State:
@@ -322,7 +337,7 @@ class Log:
         self._flushing.noted = True
 
     def _look(self, held: HeldLock, state: State) -> None:
-        as_left = self._guard.as_left(state, self._folder)
+        as_left = self._guard.as_left(state, self._changed)
         if as_left and self.file.is_at(state):
             return
         before = self._known(state)
@@ -343,12 +358,17 @@ class Log:
 
     def _leave(self, held: HeldLock, *, foreign: bool = False) -> None:
         """Say how the log was left, for the next appender to compare."""
-        if self.file.segment:
-            with suppress(OSError):  # one that is missing or late only lets the next appender verify
-                stamp = self._guard.stamp(self._folder, self.file.fd, self.position)
-                text = stamp.text()
-                self._disk.overwrite(held.fd, text, STAMP_AT)
-                self._left, self._foreign = (text, stamp), foreign
+        file = self.file
+        if not file.segment:
+            return
+        try:
+            behind = Position(file.segment, file.end, file.seq, file.digest)
+            stamp = self._guard.stamp(self._changed, file.fd, behind)
+            text = stamp.text()
+            self._disk.overwrite(held.fd, text, STAMP_AT)
+            self._left, self._foreign = (text, stamp), foreign
+        except OSError:
+            return  # a stamp that is missing or late only lets the next appender verify
 
     def _roll_over(self, held: HeldLock, state: State, today: str) -> None:
         """The day's first writer closes the old file for good before it begins the new one."""
@@ -364,6 +384,7 @@ class Log:
             with suppress(OSError):  # then the root lane is another's from tomorrow on
                 self._claims.note("", self.file.digest)
         self.file.begin_day(today)
+        self._look_at_folder()
         self._secured = self.file.opening
         state.segment = self.file.segment
         self._put(held, state)
@@ -380,6 +401,7 @@ class Log:
             integrity.require_lanes(self._paths, self._disk)
             self._claims.note(lane_of(segment), digest)
             self.file.begin_lane(segment, data, seq, digest)
+            self._look_at_folder()
         except OSError as error:
             if not os.path.lexists(self._paths.log(segment)):
                 raise failed(error, "begin a lane of the log") from error
@@ -455,7 +477,7 @@ class Revs:
         path = f"{self._paths.revs}/{day}"
         known = self._fds.get(day)
         if known is not None:
-            if found_at(path, known[2]) is not None:
+            if found_at(path, known[2].st_ino, known[2].st_dev) is not None:
                 return known
             del self._fds[day]
             os.close(known[0])
@@ -491,10 +513,10 @@ class LogGuard:
         self._folder = 0
         self._older = ""
 
-    def as_left(self, state: State, folder: int) -> bool:
-        """Whether folder and files look as the last appender left them; `folder` is the open folder of the log."""
+    def as_left(self, state: State, changed: int) -> bool:
+        """Whether folder and files look as the last appender left them; `changed` is when the log's folder was."""
         stamp = state.stamp
-        if stamp is None or stamp.position.segment != state.segment or stamp.folder != os.fstat(folder).st_ctime_ns:
+        if stamp is None or stamp.position.segment != state.segment or stamp.folder != changed:
             return False
         if stamp.older != self._older:  # this process has not looked at them yet
             self._older = self._files(self._before(state.segment))
@@ -502,9 +524,10 @@ class LogGuard:
                 return False
             self._folder = stamp.folder
         try:
-            return stamp.describes(os.stat(self._paths.log(state.segment)))
+            found = os.stat(self._paths.log(state.segment))
         except FileNotFoundError:
             return False
+        return (found.st_ctime_ns, found.st_size, found.st_ino) == (stamp.changed, stamp.position.offset, stamp.inode)
 
     def verify(self, state: State) -> bool:
         """Whether the log still has what was appended last; raises LogDamaged where it is not a whole history."""
@@ -523,9 +546,8 @@ class LogGuard:
             raise integrity.lost_event(stamp.position)
         return proof.known
 
-    def stamp(self, folder: int, fd: int, position: Position) -> Stamp:
+    def stamp(self, changed: int, fd: int, position: Position) -> Stamp:
         """What to leave behind."""
-        changed = os.fstat(folder).st_ctime_ns
         if changed != self._folder or not self._older:
             self._folder, self._older = changed, self._files(self._before(position.segment))
         found = os.fstat(fd)
