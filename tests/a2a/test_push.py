@@ -25,7 +25,7 @@ from a2a.utils.errors import A2AError, PushNotificationNotSupportedError, TaskNo
 from aof.api.async_bridge import Follower
 from aof.api.fabric import Fabric
 from aof.errors import SettingsUnusable
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.kernel.ports import PushTarget
 from aof.service import serve
 from aof.service.bootstrap import init_data_dir, open_fabric

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aof.kernel.model import Draft, Event
+from aof.kernel.events import Draft, Event
 from aof.store.port import Scope, Store
 from aof.tasks.model import Task
 from aof.testing import FakeClock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aof.kernel.model import Draft
+from aof.kernel.events import Draft
 from aof.store.port import Scope, Store
 from tests.support.documents import PATH, Notes, say, text
 

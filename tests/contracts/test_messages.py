@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aof.api.fabric import Fabric
-from aof.kernel.model import Draft
+from aof.kernel.events import Draft
 from aof.runs.model import RunResult
 from aof.store.port import Scope, ScopeTooNarrow, Store
 from aof.testing import FakeClock

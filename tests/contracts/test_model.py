@@ -18,7 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from aof.api.fabric import Fabric
 from aof.errors import AofError
-from aof.kernel.model import Event, Policy, run_id
+from aof.kernel.events import Event
+from aof.kernel.model import Policy, run_id
 from aof.store.files.store import FilesystemStore
 from aof.store.fold import fold
 from aof.store.port import Scope

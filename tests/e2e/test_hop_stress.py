@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aof.api.fabric import Fabric
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.service.bootstrap import open_fabric
 from aof.service.runners.processes import processes_of_run
 from aof.workflows.model import ENDED, workflow_of

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from aof.kernel.model import Event, attempt_of
+from aof.kernel.events import Event
+from aof.kernel.model import attempt_of
 from aof.service.bootstrap import open_fabric
 from aof.service.runners.processes import processes_of_run
 from aof.workflows.model import Workflow, workflow_of

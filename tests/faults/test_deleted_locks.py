@@ -15,7 +15,7 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import AlreadyClaimed, AofError, LockTimeout
-from aof.kernel.model import Draft
+from aof.kernel.events import Draft
 from aof.service.bootstrap import open_fabric
 from aof.store.files.locks import HeldLock
 from aof.store.files.paths import Paths

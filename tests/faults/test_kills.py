@@ -16,7 +16,7 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import AofError, LockTimeout
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.service.bootstrap import open_fabric
 from aof.store.files.disk import Disk
 from aof.store.files.locks import boot_id

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from aof.handoffs import audit
 from aof.handoffs.context import TASK_STATUS
 from aof.handoffs.model import Rationale
-from aof.kernel.model import TRANSITIONS, Event
+from aof.kernel.events import Event
+from aof.kernel.model import TRANSITIONS
 from tests.support.audits import handoff_between
 from tests.support.requirements import requirement
 from tests.support.strategies import json_objects

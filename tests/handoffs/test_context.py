@@ -22,8 +22,9 @@ from aof.handoffs.context import (
     write,
 )
 from aof.handoffs.model import HandoffType
+from aof.kernel.events import Draft, Event
 from aof.kernel.evolve import evolve
-from aof.kernel.model import PRIORITIES, STATUSES, Draft, Event, LockMode
+from aof.kernel.model import PRIORITIES, STATUSES, LockMode
 from aof.tasks.model import FileLock, Task
 
 TOP, SUB, OTHER = "TASK-2026-03-02-001", "TASK-2026-03-02-002", "TASK-2026-03-02-003"

@@ -11,7 +11,7 @@ import pytest
 
 from aof.handoffs.model import Handoff
 from aof.handoffs.operations import escaped_mermaid
-from aof.kernel.model import Draft
+from aof.kernel.events import Draft
 from aof.runs.brief import brief, prime
 from aof.store.port import Scope
 from aof.surfaces.cli.commands import handoffs as commands_handoffs

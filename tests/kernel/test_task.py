@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aof.kernel import commands
+from aof.kernel.events import Event
 from aof.kernel.evolve import evolve
-from aof.kernel.model import Event
 from aof.tasks.model import Task
 from tests.support.world import MINUTE, World
 

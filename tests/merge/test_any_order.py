@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aof.errors import AofError
-from aof.kernel.model import Event, is_remark
+from aof.kernel.events import Event, is_remark
 from aof.merge.commits import Lanes, in_order, newest
 from aof.merge.model import Commit, Lane
 from aof.merge.names import Census

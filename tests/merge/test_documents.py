@@ -10,7 +10,7 @@ from aof.handoffs.context import context_of
 from aof.handoffs.evolve import evolve_handoff
 from aof.handoffs.model import Handoff
 from aof.jobs.rules import Job, evolve_jobs
-from aof.kernel.model import Event, about_handoff
+from aof.kernel.events import Event, about_handoff
 from tests.support.forks import Clone, Repository
 
 

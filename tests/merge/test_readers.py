@@ -7,7 +7,7 @@ import io
 import pytest
 
 from aof.documents import worklog
-from aof.kernel.model import Event, as_written
+from aof.kernel.events import Event, as_written
 from aof.portable.log import lines
 from aof.portable.model import Lives
 from aof.store.port import Scope

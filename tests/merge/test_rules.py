@@ -10,7 +10,7 @@ import pytest
 
 import aof
 from aof.errors import UnmergeableHistory
-from aof.kernel import model as kernel_model
+from aof.kernel import events
 from aof.merge.model import RULES, rule_of
 
 _SOURCE = Path(aof.__file__).parent
@@ -51,7 +51,7 @@ def test_no_rule_is_for_a_type_that_nobody_writes() -> None:
 
 def test_what_changes_no_record_is_a_remark_for_the_merge_too() -> None:
     remarks = {kind for kind, rule in RULES.items() if rule == "remark"}
-    assert remarks == kernel_model._REMARKS
+    assert remarks == events._REMARKS
 
 
 @pytest.mark.parametrize("kind", ["task.superseded", "task.merged", "document.superseded", "task.unheard_of"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.portable import operations as portable_operations
 from aof.portable.operations import PortableFeed
 from tests.support.room import Room

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from aof.api.fabric import Fabric
 from aof.errors import AofError
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.org.model import OrgChart
 from aof.portable import operations as portable_operations
 from aof.portable.operations import PortableService

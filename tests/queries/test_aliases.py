@@ -11,7 +11,7 @@ import pytest
 import aof
 from aof.api.fabric import Fabric
 from aof.errors import AmbiguousId, AofError
-from aof.kernel.model import Draft
+from aof.kernel.events import Draft
 from aof.store.port import Scope
 from aof.testing import memory_fabric
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aof.kernel.model import SUPERSEDED, Event
+from aof.kernel.events import SUPERSEDED, Event
 from aof.merge.model import RULES
 from aof.queries.stories import KINDS, kind_of, stories, told
 from aof.testing import memory_fabric

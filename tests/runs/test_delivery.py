@@ -8,7 +8,8 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.kernel.commands import Records
-from aof.kernel.model import Draft, Policy
+from aof.kernel.events import Draft
+from aof.kernel.model import Policy
 from aof.kernel.ports import Notification
 from aof.org.model import Agent, OrgChart
 from aof.runs.leases import EVENT, to_parent

@@ -7,7 +7,7 @@ from typing import Any
 from aof.api.fabric import Fabric
 from aof.handoffs import audit
 from aof.handoffs.model import Handoff, HandoffContext, HandoffType, Rationale, ReturnProtocol, Validation
-from aof.kernel.model import Draft, Event
+from aof.kernel.events import Draft, Event
 from aof.store.port import Scope, Store
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import AofError
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.store.files.disk import Disk
 from aof.store.files.store import FilesystemStore
 from tests.support.clock import ManualClock

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aof.documents.projection import Extension, Facts, Files, PastEvents, Projection, Rewritten, lock_of
-from aof.kernel.model import Draft, Event, Policy
+from aof.kernel.events import Draft, Event
+from aof.kernel.model import Policy
 from aof.store.port import Scope, Store
 
 NAME, PATH = "NOTES", "NOTES.md"

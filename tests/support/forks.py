@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from aof.api.fabric import Fabric
-from aof.kernel.model import Event, Policy
+from aof.kernel.events import Event
+from aof.kernel.model import Policy
 from aof.merge.history import merge, open_tips
 from aof.merge.model import GENESIS, Commit, Lane, Merged
 from aof.store.files import markdown as files_markdown

@@ -9,7 +9,8 @@ import pytest
 from aof.api.fabric import Fabric
 from aof.errors import AofError
 from aof.handoffs.model import Handoff
-from aof.kernel.model import Event, Policy
+from aof.kernel.events import Event
+from aof.kernel.model import Policy
 from aof.store.memory import FixedChart
 from aof.store.port import Clock, Store
 from tests.support.team import chart_of

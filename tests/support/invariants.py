@@ -17,7 +17,8 @@ import msgspec
 
 from aof.api.fabric import Fabric
 from aof.handoffs.model import Handoff
-from aof.kernel.model import Event, Policy, is_remark
+from aof.kernel.events import Event, is_remark
+from aof.kernel.model import Policy
 from aof.runs.model import Heartbeat
 from aof.store.files import markdown as files_markdown
 from aof.store.files.changes import PERSON

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.store.files.locks import Locks
 from aof.store.files.log import chain
 from aof.store.files.log.reader import Reader

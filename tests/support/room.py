@@ -12,7 +12,8 @@ import ryaml
 
 from aof.api.fabric import Fabric
 from aof.errors import AofError
-from aof.kernel.model import Event, Policy
+from aof.kernel.events import Event
+from aof.kernel.model import Policy
 from aof.runs.evolve import Boot
 from aof.service.clock import SystemClock
 from aof.store.files.disk import Disk

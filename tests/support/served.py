@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.service.bootstrap import open_fabric
 from aof.service.runners.processes import processes_of_run
 from aof.tasks.model import Task

@@ -15,20 +15,9 @@ from aof.errors import AofError
 from aof.kernel import commands
 from aof.kernel.commands import Decision, Needs, Records, Verdict
 from aof.kernel.decide import decide
+from aof.kernel.events import Draft, Event, is_remark
 from aof.kernel.evolve import evolve
-from aof.kernel.model import (
-    FAILED,
-    FINISHED,
-    Draft,
-    Event,
-    Policy,
-    is_remark,
-    iso,
-    millis,
-    run_place,
-    status_allows,
-    task_id,
-)
+from aof.kernel.model import FAILED, FINISHED, Policy, iso, millis, run_place, status_allows, task_id
 from aof.kernel.needs import needs
 from aof.runs.evolve import evolve_result, evolve_run
 from aof.runs.model import Heartbeat, Run, RunResult

@@ -7,7 +7,8 @@ import pytest
 from aof.errors import HopRoleMismatch
 from aof.kernel import commands
 from aof.kernel.commands import Decision
-from aof.kernel.model import Draft, Policy
+from aof.kernel.events import Draft
+from aof.kernel.model import Policy
 from aof.org.model import Agent, OrgChart
 from aof.workflows.outcomes import deadlines, due_hops
 from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template

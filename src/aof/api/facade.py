@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from aof.api.fabric import Services
     from aof.interchange.service import Exported, Imported
+    from aof.kernel.events import Event
     from aof.kernel.model import (
         BlockedKind,
         Cause,
         Delivery,
-        Event,
         GraphForm,
         Outcome,
         Priority,

@@ -22,11 +22,11 @@ from aof.handoffs.shared_work import ContextShown, DecisionRecorded, Locked, Loc
 from aof.interchange.service import Exported, Imported
 from aof.jobs.operations import JobList, JobRan, JobRemoved, JobShown
 from aof.kernel.declarations import EventName
+from aof.kernel.events import Event
 from aof.kernel.model import (
     BlockedKind,
     Cause,
     Delivery,
-    Event,
     GraphForm,
     Outcome,
     Priority,

@@ -15,7 +15,8 @@ from aof.bench import commits as bench_commits
 from aof.bench.rounds import Figure
 from aof.handoffs import audit
 from aof.handoffs.model import Handoff, HandoffContext, Rationale, ReturnProtocol, Validation
-from aof.kernel.model import Draft, Event, task_id
+from aof.kernel.events import Draft, Event
+from aof.kernel.model import task_id
 from aof.merge.history import merge
 from aof.merge.model import GENESIS, Commit, Lane
 from aof.service.bootstrap import open_fabric

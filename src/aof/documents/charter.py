@@ -16,7 +16,8 @@ from aof.documents.projection import DocumentCommand, Facts, Files, PastEvents, 
 from aof.errors import AofError, Call, CharterExists, NoCharter, NotAllowed
 from aof.kernel import limits as kernel_limits
 from aof.kernel.commands import Decision, Needs, NeedsOf, Records, Verdict
-from aof.kernel.model import Draft, Event, iso
+from aof.kernel.events import Draft, Event
+from aof.kernel.model import iso
 from aof.org import rights
 from aof.support.typed import prepare_type
 

@@ -45,7 +45,7 @@ from aof.workflows.model import leases
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.kernel.context import CallContext, Environment
-    from aof.kernel.model import Event
+    from aof.kernel.events import Event
 
 
 WORKLOG: Final = "WORKLOG.md"

@@ -21,8 +21,9 @@ from aof.errors import (
     StatusNotAllowed,
 )
 from aof.kernel import limits as kernel_limits
+from aof.kernel.events import Draft
 from aof.kernel.findings import suggestion
-from aof.kernel.model import OURSELVES, Draft, Policy, day, iso, millis
+from aof.kernel.model import OURSELVES, Policy, day, iso, millis
 from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 

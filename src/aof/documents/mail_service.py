@@ -23,8 +23,9 @@ from aof.errors import AofError, Call, MessageNotFound, MissingPart, NotCloser, 
 from aof.kernel import limits as kernel_limits
 from aof.kernel import unit_of_work
 from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, Numbers, OnDocument, Records, Verdict
+from aof.kernel.events import Draft
 from aof.kernel.findings import DocumentFinding
-from aof.kernel.model import OURSELVES, Draft, Policy, day, iso
+from aof.kernel.model import OURSELVES, Policy, day, iso
 from aof.store import port
 from aof.store.directory import Problem
 
@@ -32,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.documents.mail_rules import OverdueMail
     from aof.kernel.context import Environment
-    from aof.kernel.model import Event
+    from aof.kernel.events import Event
 
 
 LOCK = frozenset({lock_of(mail_rules.DOCUMENT)})

@@ -37,8 +37,9 @@ from aof.documents.mail_cards import (
 from aof.documents.mail_rules import NONE, SCOPES, Ack, MailMessage, StatusChange, is_message_id
 from aof.documents.markdown import damage, ending, unix, with_ending
 from aof.documents.projection import Facts, Files, PastEvents, Projection, Rewritten
+from aof.kernel.events import Event
 from aof.kernel.findings import DocumentFinding
-from aof.kernel.model import Event, Policy
+from aof.kernel.model import Policy
 
 _BOLD_STATUS: Final = re.compile(r"(\s*\*\*[^*]+\*\*:?[ \t]*)(.*?)([ \t]*)\Z")
 _TABLE_STATUS: Final = re.compile(r"(\s*\|[^|]*\|[ \t]*)([^|]*?)([ \t]*\|?[ \t]*)\Z")

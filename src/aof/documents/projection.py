@@ -11,7 +11,8 @@ from aof.documents import merge_marks
 from aof.errors import AofError, Call, NotAllowed
 from aof.kernel import limits as kernel_limits
 from aof.kernel.commands import Decide, Needs, NeedsOf, OnDocument, Records, Verdict
-from aof.kernel.model import Event, Policy
+from aof.kernel.events import Event
+from aof.kernel.model import Policy
 from aof.org import rights
 
 LOCK: Final = "document:"

@@ -34,8 +34,9 @@ from aof.documents.worklog_text import (
     quick_line,
     shown_moment,
 )
+from aof.kernel.events import DOCUMENT, SUPERSEDED, Draft, Event, as_written
 from aof.kernel.limits import visible_line
-from aof.kernel.model import DOCUMENT, SUPERSEDED, Draft, Event, Policy, as_written
+from aof.kernel.model import Policy
 from aof.support import nesting
 from aof.support.hashing import hexdigest
 

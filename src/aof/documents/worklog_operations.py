@@ -47,7 +47,7 @@ from aof.store.port import Scope
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.kernel.context import CallContext, Environment
-    from aof.kernel.model import Draft, Event
+    from aof.kernel.events import Draft, Event
 
 
 class Pinned(Result, frozen=True, kw_only=True):

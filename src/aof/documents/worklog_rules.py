@@ -47,9 +47,10 @@ from aof.documents.worklog_text import (
 from aof.errors import AofError, Call, InvalidInput, NotAllowed, NotFound, PayloadTooLarge
 from aof.kernel import limits as kernel_limits
 from aof.kernel.commands import Decision, Needs, NeedsOf, Records, Verdict
+from aof.kernel.events import Draft, Event
 from aof.kernel.findings import Finding, Severity
 from aof.kernel.limits import visible_line
-from aof.kernel.model import Draft, Event, is_task_id, iso
+from aof.kernel.model import is_task_id, iso
 from aof.org import rights
 from aof.runs import authentication
 from aof.support.hashing import hexdigest

@@ -37,7 +37,8 @@ from aof.handoffs.payload import addition, bad_moment
 from aof.handoffs.rules import OnHandoff, capability_gap, ended, finished_refusal, load_of, rejected, step
 from aof.kernel import limits
 from aof.kernel.commands import Claim, DeadLetter, Decide, Decision, Needs, NeedsOf, Records, Verdict
-from aof.kernel.model import Draft, iso
+from aof.kernel.events import Draft
+from aof.kernel.model import iso
 from aof.org import routing
 from aof.org.model import HUMAN
 from aof.tasks.model import Task

@@ -9,7 +9,8 @@ import msgspec
 
 from aof.handoffs.context import TASK_STATUS, TaskStatus
 from aof.handoffs.model import Handoff, HandoffType, Trigger
-from aof.kernel.model import FINISHED, Event, millis
+from aof.kernel.events import Event
+from aof.kernel.model import FINISHED, millis
 from aof.org.model import Risk
 from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type

@@ -10,7 +10,8 @@ import msgspec
 from aof.errors import AofError, Call, ContextConflict, InvalidInput, OutOfScope, PayloadTooLarge
 from aof.kernel import limits
 from aof.kernel.commands import Records
-from aof.kernel.model import Draft, Event, LockMode, Priority, is_agent_name
+from aof.kernel.events import Draft, Event
+from aof.kernel.model import LockMode, Priority, is_agent_name
 from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 from aof.tasks.model import FileLock, Task

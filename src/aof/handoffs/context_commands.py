@@ -31,8 +31,9 @@ from aof.handoffs.participants import subject_task, writer
 from aof.handoffs.payload import HandoffProposal
 from aof.kernel import limits
 from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
+from aof.kernel.events import Draft
 from aof.kernel.limits import bad_reference, is_uri, normalised
-from aof.kernel.model import Draft, iso
+from aof.kernel.model import iso
 from aof.org.model import Risk
 from aof.org.routing import RISKS, may_take
 from aof.runs.model import ARTIFACT_PATHS

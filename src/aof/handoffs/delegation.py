@@ -13,8 +13,9 @@ from aof.handoffs.evolve import request_context, request_reason
 from aof.handoffs.model import Handoff, Rationale, Request, ReturnProtocol, Validation, uuid4
 from aof.handoffs.rules import finished_refusal
 from aof.kernel.commands import AddLink, Block, Create, Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
+from aof.kernel.events import Draft, Event
 from aof.kernel.limits import REASON, text
-from aof.kernel.model import OURSELVES, Draft, Event, iso, millis, status_allows
+from aof.kernel.model import OURSELVES, iso, millis, status_allows
 from aof.messages.rules import Message, is_held, sender
 from aof.org import rights, routing
 from aof.support.typed import prepare_type

@@ -22,7 +22,7 @@ from aof.handoffs.model import (
     Validation,
     is_format_1,
 )
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.support.typed import prepare_type
 from aof.tasks.model import FileLock, Link, OpenHandoff, Task
 from aof.workflows.model import leases

@@ -45,7 +45,8 @@ from aof.handoffs.payload import (
 from aof.handoffs.rules import HandoffCommand, OnHandoff, step
 from aof.kernel import limits
 from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, Records, ReportProgress, Verdict
-from aof.kernel.model import Draft, iso
+from aof.kernel.events import Draft
+from aof.kernel.model import iso
 from aof.org import rights
 from aof.org.model import HUMAN
 from aof.org.rights import is_person

@@ -9,8 +9,9 @@ from aof.handoffs.file_locks import lock_missing
 from aof.handoffs.participants import holding, subject_task
 from aof.kernel import limits
 from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
+from aof.kernel.events import Draft
 from aof.kernel.limits import normalised
-from aof.kernel.model import Draft, millis
+from aof.kernel.model import millis
 from aof.org import routing
 from aof.org.budgets import (
     ACCESSES,

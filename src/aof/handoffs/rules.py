@@ -20,7 +20,8 @@ from aof.handoffs.audit import Outcome, audited
 from aof.handoffs.file_locks import unlocked
 from aof.handoffs.model import MAX_LEVEL, CapabilityMatch, Checks, Handoff, Return, Validation
 from aof.kernel.commands import Claim, Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
-from aof.kernel.model import FINISHED, Draft, Policy, iso, status_allows
+from aof.kernel.events import Draft
+from aof.kernel.model import FINISHED, Policy, iso, status_allows
 from aof.org import authorization
 from aof.org import chart as org_chart
 from aof.org import routing as org_routing

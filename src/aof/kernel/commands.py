@@ -10,7 +10,8 @@ import msgspec
 
 from aof.errors import AofError
 from aof.handoffs import model as handoffs_model
-from aof.kernel.model import BlockedKind, Cause, Draft, Policy, Priority, Status, is_task_id
+from aof.kernel.events import Draft
+from aof.kernel.model import BlockedKind, Cause, Policy, Priority, Status, is_task_id
 from aof.runs.model import Heartbeat, RunResult
 from aof.support.hashing import hexdigest
 from aof.tasks.model import FileLock, Task

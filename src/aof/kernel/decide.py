@@ -15,7 +15,7 @@ import msgspec
 from aof.errors import AofError, Call, KeyConflict, OwnWork, RevisionConflict
 from aof.kernel import commands, limits, update
 from aof.kernel.commands import Decision, Records, Verdict
-from aof.kernel.model import Draft
+from aof.kernel.events import Draft
 from aof.org import authorization, budgets, gates, rights
 from aof.runs import authentication, leases
 from aof.runs import results as runs_results

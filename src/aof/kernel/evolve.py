@@ -14,7 +14,8 @@ import msgspec
 
 from aof.handoffs import context as handoffs_context
 from aof.handoffs import evolve as handoffs_evolve
-from aof.kernel.model import FINISHED, WAITS_FOR_DEPENDENCIES, Draft, Event, about_handoff, is_tagged
+from aof.kernel.events import Draft, Event, about_handoff
+from aof.kernel.model import FINISHED, WAITS_FOR_DEPENDENCIES, is_tagged
 from aof.runs import evolve as runs_evolve
 from aof.runs.evolve import begun_lease, checked_call, is_named, named_authors, progress_after, run_by
 from aof.support.hashing import hexdigest

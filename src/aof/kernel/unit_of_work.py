@@ -15,8 +15,9 @@ import msgspec
 from aof.errors import AnotherTask, AofError, CommitUnknown, EditWaits, Unavailable, UnreadableTask
 from aof.kernel import commands, decide, needs
 from aof.kernel.commands import Decision, ImportEdit, Needs, OnTask, Records, Verdict
+from aof.kernel.events import Event, is_remark
 from aof.kernel.evolve import evolve
-from aof.kernel.model import TAG_DIGITS, Event, Policy, is_remark, run_place
+from aof.kernel.model import TAG_DIGITS, Policy, run_place
 from aof.runs.evolve import present_heartbeat, stamped_heartbeat
 from aof.store.port import Clock, Scope, ScopeTooNarrow, Store, Unit
 from aof.tasks.model import Task

@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
 from aof.errors import UnmergeableHistory
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.merge.model import GENESIS, Lane
 
 Seen = dict[int, int]  # by lane, how many of its commits

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from aof.documents import mail_rules
-from aof.kernel.model import Draft, Event
+from aof.kernel.events import Draft, Event
 from aof.merge.commits import CommitPlace, Original, Span
 from aof.merge.model import Clash
 from aof.merge.names import Census

@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from aof.kernel.commands import Records
+from aof.kernel.events import SUPERSEDED, Draft, Event
 from aof.kernel.evolve import evolve
-from aof.kernel.model import FAILED, OURSELVES, SUPERSEDED, Draft, Event, millis
+from aof.kernel.model import FAILED, OURSELVES, millis
 from aof.merge import content
 from aof.merge.commits import ROOT, CommitPlace, Lanes, Original, Span, chained, in_order, newest, open_tips
 from aof.merge.content import EDGE_TYPES, DocumentStatuses, Edges

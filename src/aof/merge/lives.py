@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from aof.handoffs.evolve import evolve_handoff
 from aof.handoffs.model import Handoff, HandoffState
+from aof.kernel.events import Event, about_handoff, is_remark
 from aof.kernel.evolve import evolve
-from aof.kernel.model import Event, about_handoff, is_remark
 from aof.merge.commits import ROOT, CommitPlace, Lanes, Original, Span
 from aof.merge.model import rule_of
 from aof.merge.names import Census, Names

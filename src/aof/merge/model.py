@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from aof.errors import UnmergeableHistory
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.tasks.model import Task
 
 GENESIS: Final = "0" * 64  # what the first event of all builds on

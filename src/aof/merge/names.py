@@ -11,7 +11,8 @@ import msgspec
 
 from aof.documents import mail_rules
 from aof.jobs import rules as jobs_rules
-from aof.kernel.model import FAILED, Event, is_remark
+from aof.kernel.events import Event, is_remark
+from aof.kernel.model import FAILED
 from aof.merge.commits import ROOT, CommitPlace, Lanes, Original, Span
 from aof.merge.model import rule_of
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.merge.model import Clash, SupersededRun, TaskReport
 from aof.tasks.model import Task
 from aof.workflows.model import leases

@@ -25,15 +25,16 @@ from aof.errors import (
 )
 from aof.handoffs.delegation import HandoffAnswer, HandoffRequest
 from aof.handoffs.model import Request
+from aof.kernel import events as kernel_events
 from aof.kernel import faults
 from aof.kernel import limits as kernel_limits
-from aof.kernel import model as kernel_model
 from aof.kernel import results as kernel_results
 from aof.kernel.commands import OnTask
 from aof.kernel.context import Environment
 from aof.kernel.declarations import Object, Run, Spelling, param
+from aof.kernel.events import Draft
 from aof.kernel.limits import visible
-from aof.kernel.model import Draft, is_agent_name, is_task_id, task_of_run
+from aof.kernel.model import is_agent_name, is_task_id, task_of_run
 from aof.kernel.operation import method, operation
 from aof.kernel.ports import Work
 from aof.kernel.results import Applied, Result, Sent
@@ -67,7 +68,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.api.fabric import Fabric
     from aof.kernel.context import CallContext
-    from aof.kernel.model import Event
+    from aof.kernel.events import Event
 
 
 _DETAIL: Final = 1_000
@@ -348,7 +349,7 @@ def send(context: CallContext, *messages: Any, run: str | None = None) -> tuple[
 @method
 def remark(context: CallContext, kind: str, payload: dict[str, Any], task_id: str = "") -> None:
     """Put a remark about the service into the log; it may name a task, and changes none."""
-    draft = kernel_model.Draft(type=kind, task_id=task_id, payload=payload)
+    draft = kernel_events.Draft(type=kind, task_id=task_id, payload=payload)
     record_remark(context.environment.store, context.environment.clock, draft, context.actor)
 
 

@@ -11,8 +11,9 @@ import msgspec
 from aof.errors import AofError, BudgetExceeded, Call
 from aof.kernel import limits
 from aof.kernel.commands import Decision, OnTask, Records, Verdict
+from aof.kernel.events import Draft
 from aof.kernel.limits import covers, normalised
-from aof.kernel.model import Draft, millis
+from aof.kernel.model import millis
 from aof.org import rights
 from aof.org.model import Agent, Autonomy
 from aof.org.routing import limits_of

@@ -10,7 +10,8 @@ import msgspec
 from aof.errors import AofError, ApprovalRequired, Call
 from aof.kernel import commands
 from aof.kernel.commands import Records, Verdict
-from aof.kernel.model import Draft, Policy
+from aof.kernel.events import Draft
+from aof.kernel.model import Policy
 from aof.org.model import Gate, enforced
 from aof.org.rights import is_person
 from aof.tasks.model import Task

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.org.model import OrgChart
 
 UNAVAILABLE: Final = "agent.unavailable"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from aof.kernel.model import DELEGATED, Event, millis
+from aof.kernel.events import DELEGATED, Event
+from aof.kernel.model import millis
 from aof.portable.model import SCHEMA_VERSION, UNKNOWN, Life, Lives, as_logged
 
 Named = tuple[str, dict[str, Any]] | None

@@ -14,8 +14,9 @@ from aof.errors import AofError
 from aof.handoffs.evolve import evolve_handoff
 from aof.handoffs.model import Handoff
 from aof.kernel.commands import Records
+from aof.kernel.events import Event, about_handoff, is_remark
 from aof.kernel.evolve import evolve
-from aof.kernel.model import FINISHED, Event, Policy, about_handoff, is_remark, millis, split_task_id
+from aof.kernel.model import FINISHED, Policy, millis, split_task_id
 from aof.org.model import OrgChart
 from aof.portable.frozen import FrozenDict
 from aof.runs.evolve import evolve_run, result_of

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aof.errors import InvalidInput
 from aof.kernel import model as kernel_model
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.portable import log
 from aof.portable.log import Translation, lines
 from aof.portable.model import Scene, active

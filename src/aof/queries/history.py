@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from aof.errors import AofError, Call, InvalidInput, RevisionConflict, TaskNotFound
+from aof.kernel.events import is_remark
 from aof.kernel.evolve import evolve
-from aof.kernel.model import is_remark
 from aof.store.port import Store
 from aof.support.printable import Say, silent
 from aof.tasks.model import Task

@@ -22,7 +22,8 @@ from aof.kernel.declarations import (
     TaskParams,
     param,
 )
-from aof.kernel.model import Event, GraphForm, Priority, Status, Stream
+from aof.kernel.events import Event
+from aof.kernel.model import GraphForm, Priority, Status, Stream
 from aof.kernel.results import Primed, Printed, Result
 from aof.portable import schemas
 from aof.queries import read_models

@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from aof.kernel.events import SUPERSEDED, Event, as_written
 from aof.kernel.limits import visible, visible_line
-from aof.kernel.model import SUPERSEDED, Event, as_written
 from aof.tasks.manual_edits import BY_HAND as EDITED
 
 Kind = Literal["task", "worklog", "mail", "handoff"]

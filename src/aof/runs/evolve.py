@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.kernel.model import SUPERSEDED, Event, as_written, iso, millis
+from aof.kernel.events import SUPERSEDED, Event, as_written
+from aof.kernel.model import iso, millis
 from aof.runs.model import ARTIFACT_PATHS, Heartbeat, Pulse, Run, RunResult, RunStatus
 from aof.support.typed import prepare_type
 from aof.tasks.model import Failure, Lease, Question, QuestionAnswer, Retry, Task

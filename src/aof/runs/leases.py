@@ -23,8 +23,9 @@ from aof.kernel.commands import (
     ReportProgress,
     Verdict,
 )
+from aof.kernel.events import DELEGATED, Draft
 from aof.kernel.limits import REASON, names, text
-from aof.kernel.model import DELEGATED, FAILED, Draft, iso, run_id
+from aof.kernel.model import FAILED, iso, run_id
 from aof.runs.authentication import contested, kept_for, same_call, unprovable, unproven
 from aof.runs.model import PULL, Heartbeat, lease_end
 from aof.tasks import graph

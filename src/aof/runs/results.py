@@ -32,8 +32,9 @@ from aof.kernel.commands import (
     RetryTask,
     Verdict,
 )
+from aof.kernel.events import Draft
 from aof.kernel.limits import ITEM, NOTES, REASON, choice, line, text
-from aof.kernel.model import CAUSES, FINISHED, Draft, Outcome, Policy, attempt_of, iso, run_id, task_of_run
+from aof.kernel.model import CAUSES, FINISHED, Outcome, Policy, attempt_of, iso, run_id, task_of_run
 from aof.runs import authentication
 from aof.runs.authentication import ran_work
 from aof.runs.leases import authorize, stale_lease, start

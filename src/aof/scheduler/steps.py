@@ -29,8 +29,9 @@ from aof.kernel import commands
 from aof.kernel.commands import OnTask
 from aof.kernel.context import Environment
 from aof.kernel.dispatcher import Dispatcher
+from aof.kernel.events import Draft
 from aof.kernel.faults import Faults
-from aof.kernel.model import OURSELVES, Draft, attempt_of, day, millis
+from aof.kernel.model import OURSELVES, attempt_of, day, millis
 from aof.kernel.ports import CommandLine, Trust
 from aof.kernel.unit_of_work import Done
 from aof.messages import service as messages_service

@@ -9,7 +9,8 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from aof.kernel.model import OURSELVES, Event, millis
+from aof.kernel.events import Event
+from aof.kernel.model import OURSELVES, millis
 from aof.supervision.chronicle import AgentRuns, FlowFacts, RunSpan, RunWait, SpanPage, SpanQuery
 
 TABLES: Final = """

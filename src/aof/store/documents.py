@@ -9,7 +9,7 @@ import msgspec
 
 from aof.documents.projection import Facts, PastEvents, Projection
 from aof.errors import Unavailable
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 
 _TRIES = 20
 

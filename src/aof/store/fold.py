@@ -8,8 +8,8 @@ from hashlib import sha256
 from aof.handoffs import delegation
 from aof.handoffs import evolve as handoffs_evolve
 from aof.handoffs.model import Handoff
+from aof.kernel.events import SUPERSEDED, Event, about_handoff, is_remark
 from aof.kernel.evolve import evolve
-from aof.kernel.model import SUPERSEDED, Event, about_handoff, is_remark
 from aof.runs.evolve import RUN_EVENTS, evolve_result, evolve_run, result_of
 from aof.runs.model import Run, RunResult
 from aof.tasks.model import Task

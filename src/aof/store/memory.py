@@ -20,18 +20,8 @@ from aof.errors import LockTimeout
 from aof.handoffs import audit
 from aof.handoffs.model import Handoff, by_age
 from aof.kernel.commands import ImportEdit, Numbers
-from aof.kernel.model import (
-    Draft,
-    Event,
-    day,
-    is_remark,
-    iso,
-    matching_ids,
-    number_events,
-    run_place,
-    split_task_id,
-    task_id,
-)
+from aof.kernel.events import Draft, Event, is_remark, number_events
+from aof.kernel.model import day, iso, matching_ids, run_place, split_task_id, task_id
 from aof.org import chart as org_chart
 from aof.org import health as org_health
 from aof.org.model import OrgChart

@@ -13,7 +13,7 @@ import msgspec
 
 from aof.errors import AofError
 from aof.kernel.commands import ImportEdit, Numbers
-from aof.kernel.model import Draft, Event
+from aof.kernel.events import Draft, Event
 from aof.runs.evolve import Boot
 from aof.runs.model import Heartbeat, Run, RunResult
 from aof.store.lists import Query, Rows

@@ -15,8 +15,9 @@ import msgspec
 
 from aof.documents.mail_rules import ESCALATED
 from aof.errors import AofError
+from aof.kernel.events import Event
 from aof.kernel.limits import visible_line
-from aof.kernel.model import Event, iso
+from aof.kernel.model import iso
 from aof.kernel.ports import Channel, ChannelFailed, Deliveries, Delivery, Notification, NotificationKind
 from aof.store.port import Clock, EventLog
 from aof.tasks.model import Task

@@ -14,8 +14,9 @@ from aof.kernel import commands, identity
 from aof.kernel import limits as kernel_limits
 from aof.kernel import model as kernel_model
 from aof.kernel.declarations import Cursor, EventName, Spelling, TaskId, param
+from aof.kernel.events import is_remark
 from aof.kernel.evolve import evolve
-from aof.kernel.model import STATUSES, is_remark, is_task_id
+from aof.kernel.model import STATUSES, is_task_id
 from aof.kernel.operation import operation
 from aof.org import rights
 from aof.queries import read_models

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from aof.errors import AofError, Call, InvalidInput, NotFound, RevisionConflict
 from aof.kernel import commands
 from aof.kernel import limits as kernel_limits
+from aof.kernel.events import DOCUMENT, is_remark
 from aof.kernel.evolve import evolve
-from aof.kernel.model import DOCUMENT, is_remark
 from aof.kernel.results import Result
 from aof.queries import history as queries_history
 from aof.tasks import fields, reversal
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aof.kernel.context import Environment
     from aof.kernel.declarations import Filters
     from aof.kernel.dispatcher import Dispatcher
-    from aof.kernel.model import Draft, Event
+    from aof.kernel.events import Draft, Event
     from aof.tasks.model import Task
     from aof.tasks.reversal import Step
 

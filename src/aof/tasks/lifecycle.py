@@ -23,9 +23,10 @@ from aof.kernel.commands import (
     Unblock,
     Verdict,
 )
+from aof.kernel.events import Draft
 from aof.kernel.evolve import name_of, standing
 from aof.kernel.limits import REASON, choice, text
-from aof.kernel.model import BLOCKED_KINDS, FINISHED, OURSELVES, WAITS_FOR_DEPENDENCIES, Draft, iso, status_allows
+from aof.kernel.model import BLOCKED_KINDS, FINISHED, OURSELVES, WAITS_FOR_DEPENDENCIES, iso, status_allows
 from aof.tasks import graph, rules
 from aof.tasks.fields import output_demands
 from aof.tasks.model import Cancel, Task

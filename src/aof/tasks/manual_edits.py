@@ -13,7 +13,8 @@ import msgspec
 from aof.errors import AofError, Call, InvalidInput, InvalidTransition
 from aof.kernel import limits as kernel_limits
 from aof.kernel.commands import CancelTask, Decision, ImportEdit, Records, Verdict
-from aof.kernel.model import FINISHED, SCHEMA_VERSION, STATUSES, Draft, is_task_id, status_allows
+from aof.kernel.events import SCHEMA_VERSION, Draft
+from aof.kernel.model import FINISHED, STATUSES, is_task_id, status_allows
 from aof.tasks import fields as tasks_fields
 from aof.tasks import graph, lifecycle, rules
 from aof.tasks.fields import malformed

@@ -13,7 +13,8 @@ import msgspec
 from aof.errors import AofError, Call, NotUndoable
 from aof.kernel import commands
 from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, OwnRule, Records, RetryTask, Verdict
-from aof.kernel.model import DOCUMENT, FINISHED, Draft, Event
+from aof.kernel.events import DOCUMENT, Draft, Event
+from aof.kernel.model import FINISHED
 from aof.tasks import body, fields, graph
 from aof.tasks.model import Blocked, Task
 from aof.tasks.rules import transition

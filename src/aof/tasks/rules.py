@@ -37,16 +37,14 @@ from aof.kernel.commands import (
     Update,
     Verdict,
 )
+from aof.kernel.events import DELEGATED, SCHEMA_VERSION, Draft
 from aof.kernel.limits import DEPENDENCIES
 from aof.kernel.model import (
-    DELEGATED,
     FAILED,
     FINISHED,
     OURSELVES,
-    SCHEMA_VERSION,
     TRANSITIONS,
     WAITS_FOR_DEPENDENCIES,
-    Draft,
     attempt_of,
     is_task_id,
     iso,

@@ -7,8 +7,9 @@ import msgspec
 from aof.errors import AofError, Call, InvalidInput, NotAttached
 from aof.kernel import commands
 from aof.kernel.commands import Decision, Records, Verdict
+from aof.kernel.events import Draft
 from aof.kernel.evolve import evolve_draft
-from aof.kernel.model import FINISHED, Draft, iso
+from aof.kernel.model import FINISHED, iso
 from aof.runs import results as runs_results
 from aof.tasks import lifecycle
 from aof.tasks import rules as tasks_rules

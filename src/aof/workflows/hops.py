@@ -20,8 +20,9 @@ from aof.errors import (
 )
 from aof.kernel import commands, limits
 from aof.kernel.commands import Decision, Records, Verdict
+from aof.kernel.events import DELEGATED, Draft
 from aof.kernel.findings import suggestion
-from aof.kernel.model import DELEGATED, OURSELVES, TRANSITIONS, Draft, iso, millis, run_id, run_place
+from aof.kernel.model import OURSELVES, TRANSITIONS, iso, millis, run_id, run_place
 from aof.org import rights
 from aof.runs import leases
 from aof.runs.authentication import folded_names, is_own, kept_for, of_hops, part_in, same_call, unprovable, unproven

@@ -15,7 +15,8 @@ from aof.errors import (
 )
 from aof.kernel import commands, limits
 from aof.kernel.commands import Decision, Records, Verdict
-from aof.kernel.model import FINISHED, Draft
+from aof.kernel.events import Draft
+from aof.kernel.model import FINISHED
 from aof.org import rights
 from aof.runs import leases as runs_leases
 from aof.tasks import rules as tasks_rules

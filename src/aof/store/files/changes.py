@@ -15,7 +15,8 @@ from aof.documents.merge_marks import Side, is_marked, whole_sides
 from aof.errors import AnotherTask, AofError, LogDamaged, UnreadableTask
 from aof.kernel import limits
 from aof.kernel.commands import ImportEdit
-from aof.kernel.model import SCHEMA_VERSION, Event, Status, millis
+from aof.kernel.events import SCHEMA_VERSION, Event
+from aof.kernel.model import Status, millis
 from aof.store.files import git_files, markdown
 from aof.store.files.disk import Seen, digest, read, seen
 from aof.store.files.paths import Paths, folder_of

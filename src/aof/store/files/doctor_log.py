@@ -14,7 +14,7 @@ import msgspec
 from aof.documents.merge_marks import is_marked, whole_sides
 from aof.errors import AofError, LaneRefused, LogDamaged, LogRewritten
 from aof.kernel.commands import ImportEdit
-from aof.kernel.model import Draft, is_remark
+from aof.kernel.events import Draft, is_remark
 from aof.store.directory import Problem
 from aof.store.files import creation, integrity, locks, markdown
 from aof.store.files.changes import examine, same_task

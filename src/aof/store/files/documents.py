@@ -15,7 +15,8 @@ import msgspec
 
 from aof.documents.projection import Facts, Projection, lock_of
 from aof.errors import AofError
-from aof.kernel.model import Event, is_task_id
+from aof.kernel.events import Event
+from aof.kernel.model import is_task_id
 from aof.store.documents import DocumentState, follow_log
 from aof.store.files import markdown
 from aof.store.files.disk import LARGEST, Seen, read, seen

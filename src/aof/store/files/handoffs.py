@@ -11,7 +11,7 @@ import msgspec
 from aof.handoffs import evolve
 from aof.handoffs.delegation import attached
 from aof.handoffs.model import Handoff, by_age, is_format_1, is_handoff_id
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.store.files.disk import Disk, digest, read
 from aof.store.files.log.segment import is_torn
 from aof.store.files.paths import Paths

@@ -14,7 +14,8 @@ from hashlib import sha256
 from logging import Logger
 
 from aof.errors import LineEndingsConverted, LogDamaged
-from aof.kernel.model import Event, is_task_id, split_task_id
+from aof.kernel.events import Event
+from aof.kernel.model import is_task_id, split_task_id
 from aof.store.files import locks
 from aof.store.files.disk import Disk, digest, read
 from aof.store.files.log import chain

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from aof.errors import AofError, LogDamaged, MergePending
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.merge.commits import Lanes, repeated
 from aof.merge.history import merge
 from aof.merge.model import RULE, Commit, Lane, Merged, Report

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.store.files import git_files, integrity
 from aof.store.files.disk import Disk, read
 from aof.store.files.log import chain

@@ -15,7 +15,8 @@ from typing import Any, NoReturn
 
 from aof.documents.projection import Projection
 from aof.errors import NoDataDirectory, ReadOnly
-from aof.kernel.model import Event, is_remark, run_place
+from aof.kernel.events import Event, is_remark
+from aof.kernel.model import run_place
 from aof.runs.model import OUTPUT_FILES, Heartbeat, Run
 from aof.store.documents import follow_log
 from aof.store.files import merge, templates

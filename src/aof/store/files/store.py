@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.handoffs.audit import AuditRecord
     from aof.handoffs.model import Handoff
-    from aof.kernel.model import Event
+    from aof.kernel.events import Event
     from aof.org.health import AgentHealth
     from aof.runs.model import Heartbeat, Run
     from aof.store.directory import AuditQuery

@@ -18,8 +18,9 @@ import msgspec
 
 from aof.errors import AofError, CommitUnknown, LogDamaged
 from aof.kernel.commands import ImportEdit, Numbers
+from aof.kernel.events import Draft, Event, about_handoff, is_remark, number_events
 from aof.kernel.evolve import evolve
-from aof.kernel.model import Draft, Event, about_handoff, attempt_of, is_remark, is_task_id, iso, number_events
+from aof.kernel.model import attempt_of, is_task_id, iso
 from aof.runs.evolve import RUN_EVENTS, evolve_result, evolve_run
 from aof.runs.model import Heartbeat, Run, RunResult, attributed
 from aof.store.files import integrity, markdown

@@ -22,7 +22,7 @@ from a2a.types import (
 from a2a.types import Task as PeerTask
 
 from aof.api.fabric import Fabric
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.support.confined_folder import ConfinedFolder
 from aof.support.hashing import hexdigest
 from aof.surfaces.a2a import content

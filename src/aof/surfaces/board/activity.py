@@ -9,7 +9,8 @@ import msgspec
 
 from aof.errors import AofError
 from aof.handoffs.model import HandoffState
-from aof.kernel.model import STATUSES, Event, iso, millis
+from aof.kernel.events import Event
+from aof.kernel.model import STATUSES, iso, millis
 from aof.queries import read_models
 from aof.queries.stories import Story, stories
 from aof.support.typed import prepare_type

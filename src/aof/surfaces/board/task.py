@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.errors import AofError, InvalidInput, TaskNotFound
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.queries.stories import stories
 from aof.support.typed import prepare_type
 from aof.surfaces.board.actions import BY_NAME, description, offered

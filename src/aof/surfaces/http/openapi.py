@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.api.catalogue import OPERATIONS, Operation, filled_schema, in_order, input_schema, plain_schema
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.portable.schemas import EVENT
 from aof.surfaces.http.guard import RUN_SECRET
 from aof.surfaces.http.responses import PREFIX, STATUS_BY_CODE, STATUS_BY_KIND, ErrorBody, method_of

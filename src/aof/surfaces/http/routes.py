@@ -19,8 +19,8 @@ from aof.api.async_bridge import PATIENCE, Follower, asked
 from aof.api.call import Caller, parameters, perform, reader_of, warning
 from aof.api.catalogue import OPERATIONS, Operation, Params, input_schema
 from aof.errors import AofError, InvalidInput, PayloadTooLarge
+from aof.kernel.events import Event
 from aof.kernel.faults import record
-from aof.kernel.model import Event
 from aof.portable.operations import Line
 from aof.support import nesting
 from aof.surfaces.http.guard import CALLER

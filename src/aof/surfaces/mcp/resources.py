@@ -27,8 +27,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from aof.api.call import Caller, error_payload, parameters, perform
 from aof.api.catalogue import BY_NAME
 from aof.errors import AofError, InvalidInput, NotFound
+from aof.kernel.events import Event
 from aof.kernel.faults import record
-from aof.kernel.model import Event
 from aof.surfaces.mcp.sessions import Hub
 from aof.surfaces.mcp.tools import spell
 

@@ -15,7 +15,8 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import AofError
-from aof.kernel.model import Draft, Policy
+from aof.kernel.events import Draft
+from aof.kernel.model import Policy
 from aof.maintenance.operations import Diagnosis, doctor
 from aof.service.clock import SystemClock
 from aof.store.files.locks import STATE_AT

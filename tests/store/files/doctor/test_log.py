@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from aof.errors import AofError, LogDamaged
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.service.bootstrap import init_data_dir, open_fabric
 from aof.service.upkeep import diagnose
 from aof.store.files.log.reader import Reader

@@ -13,7 +13,7 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import AofError
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.service.upkeep import diagnose
 from aof.store.files.log import chain
 from aof.store.files.paths import GENESIS

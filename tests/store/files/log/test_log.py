@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from aof.errors import DiskFull, LockTimeout, LogDamaged
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.store.files.disk import Disk
 from aof.store.files.log import chain
 from aof.store.files.log.writer import LOCK

@@ -14,8 +14,9 @@ from itertools import takewhile
 from typing import Any
 
 from aof.errors import AofError, LogDamaged
+from aof.kernel.events import Event, is_remark
 from aof.kernel.evolve import evolve
-from aof.kernel.model import Event, is_remark, is_task_id
+from aof.kernel.model import is_task_id
 from aof.store import chronicle
 from aof.store.files import locks, markdown
 from aof.store.files.disk import digest, read

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from aof.errors import LaneRefused, LogDamaged
-from aof.kernel.model import Event
+from aof.kernel.events import Event
 from aof.store.files.paths import GENESIS, HASH_MARK, LANE_SUFFIX, LINE_CLOSE, TAIL_BYTES, is_merge_lane, lane_of
 from aof.support import nesting
 from aof.support.hashing import hexdigest

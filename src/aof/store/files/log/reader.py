@@ -16,7 +16,7 @@ from aof.store.files.paths import GENESIS, LANE_SUFFIX, TAIL_BYTES, Bookmarks, P
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.kernel.model import Event
+    from aof.kernel.events import Event
     from aof.store.port import Clock
 
 _CHUNK = 1 << 20

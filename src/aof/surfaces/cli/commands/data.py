@@ -14,9 +14,10 @@ from typing import Any, Final
 import msgspec
 
 from aof.errors import NotFound
+from aof.kernel.events import SUPERSEDED, Event
 from aof.kernel.identity import refuse_in_run
 from aof.kernel.limits import visible_line
-from aof.kernel.model import SUPERSEDED, Event, millis
+from aof.kernel.model import millis
 from aof.queries import read_models, stories
 from aof.support.printable import escaped
 from aof.surfaces.cli import parser
