@@ -19,8 +19,6 @@ from aof.queries import service as queries_service
 from aof.runs import claimed_run
 from aof.runs import operations as runs_operations
 from aof.runs import service as runs_service
-
-# merged
 from aof.tasks import changes as tasks_changes
 from aof.tasks import service as tasks_service
 

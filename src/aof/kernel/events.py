@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import msgspec
 
-
 SCHEMA_VERSION: Final = 1
 DELEGATED: Final = "task.delegated"  # part of a task has gone to a child, or a worker was started for it
 SUPERSEDED: Final = (

@@ -14,8 +14,6 @@ from aof.kernel import results as kernel_results
 from aof.org import health as org_health
 from aof.org import model, rights, routing
 
-# merged
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.kernel.model import Policy

@@ -45,7 +45,6 @@ def unrecovered_leases(environment: Environment) -> Iterator[EndedLease]:
     """The leases that have ended and that nobody has recovered: a claim does. Where nothing runs, nothing is loaded."""
     if not environment.store.rows(Query(status=("in-progress",), limit=1, counted=False)).rows:
         return iter(())
-    # merged
 
     return ended_leases(environment)
 

@@ -11,7 +11,6 @@ from aof.kernel.results import Printed
 from aof.runs.model import OUTPUT_FILES, Run
 from aof.store.port import Store
 
-
 _CONTINUES, _CONTINUATION = 0b1100_0000, 0b1000_0000
 _LAST_WORDS, _LAST_LINES = 2_000, 5
 LARGEST_PIECE = 65_536  # bytes
