@@ -1,25 +1,20 @@
-"""The ready queue: what could be claimed right now, as each agent sees it. Also leases that have ended."""
+"""The ready queue: what could be claimed right now, as each agent sees it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from aof.errors import AofError
 from aof.kernel import commands, identity
-from aof.kernel.model import PRIORITIES, STATUSES, iso, run_place
+from aof.kernel.model import PRIORITIES, STATUSES
 from aof.org import routing
+from aof.queries import ended_leases as ended
 from aof.queries import read_models, views
 from aof.queries.read_models import Listed
-from aof.runs import evolve as runs_evolve
-from aof.runs.model import lease_end
 from aof.store.lists import Query, Row, Rows
-from aof.supervision.rules import Attention, AttentionQuery
-from aof.tasks.model import Lease, Task
 from aof.workflows import hops
 from aof.workflows import model as workflows_model
-from aof.workflows.model import held_leases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +24,8 @@ if TYPE_CHECKING:
     from aof.api.fabric import Fabric
     from aof.kernel.context import Environment, Principal
     from aof.kernel.declarations import Filters
+    from aof.queries.ended_leases import EndedLease
+    from aof.tasks.model import Task
     from aof.workflows.model import HopState
 
 
@@ -45,8 +42,7 @@ def unrecovered_leases(environment: Environment) -> Iterator[EndedLease]:
     """The leases that have ended and that nobody has recovered: a claim does. Where nothing runs, nothing is loaded."""
     if not environment.store.rows(Query(status=("in-progress",), limit=1, counted=False)).rows:
         return iter(())
-
-    return ended_leases(environment)
+    return ended.ended_leases(environment)
 
 
 def counts(fabric: Fabric, by_status: dict[str, int], **filters: Any) -> list[tuple[str, int]]:
@@ -224,38 +220,3 @@ class ReadyQueue:
             for task in found
             if may_take(task) and not (agent is not None and isinstance(self._hop(task, agent), AofError))
         ]
-
-
-class EndedLease(NamedTuple):
-    """A lease whose time is over: what the inbox says of it, its task, and when it ended, in UTC milliseconds."""
-
-    need: Attention
-    task: Task
-    lease: Lease
-    end: int
-
-    @property
-    def what(self) -> str:
-        """How the task stands, as it reads after `is`."""
-        hop = f" at {self.need.item}" if self.need.item else ""
-        return f"held by {self.lease.agent}{hop}, whose lease ended at {iso(self.end)}"
-
-
-def ended_leases(environment: Environment) -> Iterator[EndedLease]:
-    """Every such lease of a task, or of a hop, in the order of the inbox."""
-    store, now = environment.store, environment.clock.now()
-    found = store.attention(AttentionQuery(before=iso(now), kinds=("lease",))).found
-    if not found:
-        return
-    places = {one: run_place(one.task_id, one.item or None) for one in found}
-    beats = store.heartbeats(places.values())
-    tasks = {task.id: task for task in store.records({one.task_id for one in found})}
-    boot = environment.clock.boot()
-    for one, place in places.items():
-        task = tasks.get(one.task_id)
-        held = dict(held_leases(task)).get(place) if task is not None else None
-        if task is None or held is None:
-            continue
-        end = lease_end(held, runs_evolve.present_heartbeat(beats.get(place), now, boot))
-        if end <= now:
-            yield EndedLease(one, task, held, end)

@@ -20,7 +20,7 @@ from aof.kernel.model import run_place
 from aof.kernel.operation import operation
 from aof.org.model import HUMAN
 from aof.queries import read_models
-from aof.queries.ready_queue import ended_leases
+from aof.queries.ended_leases import ended_leases
 from aof.runs import evolve as runs_evolve
 from aof.runs import model as runs_model
 from aof.store import port

@@ -14,8 +14,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-import msgspec
-
 from aof.errors import AofError, DiskFull, LinkRefused, StorageFailed
 from aof.support.confined_folder import NO_NAME, ConfinedFolder, Folder, LinkInTheWay, explained, is_link
 from aof.support.hashing import hexdigest
@@ -356,12 +354,28 @@ _KINDS = (
 )
 
 
-class Seen(msgspec.Struct, frozen=True, gc=False):
-    """A file as it was read, and when it was written in nanoseconds: enough to notice that somebody has written it."""
+class Seen:
+    """A file as it was read, and when it was written in nanoseconds: enough to notice that somebody has written it.
 
-    inode: int
-    modified: int
-    size: int
+    A plain class: lists pay for what is loaded here.
+    """
+
+    __slots__ = ("inode", "modified", "size")
+
+    def __init__(self, inode: int, modified: int, size: int) -> None:
+        self.inode = inode
+        self.modified = modified
+        self.size = size
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Seen) and (self.inode, self.modified, self.size) == (
+            other.inode,
+            other.modified,
+            other.size,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.inode, self.modified, self.size))
 
 
 def seen(path: str) -> Seen | None:

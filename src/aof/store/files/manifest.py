@@ -10,8 +10,6 @@ from _thread import allocate_lock
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-import msgspec
-
 from aof.kernel.model import is_task_id, split_task_id, task_id
 from aof.store.files.disk import Disk, found_at
 from aof.store.files.paths import FOLDERS_BY_LETTER, STATUS_LETTERS
@@ -23,12 +21,15 @@ _LETTER = 13
 _CHUNK = 1 << 16
 
 
-class Head(msgspec.Struct, frozen=True, gc=False):
-    """The last version of a task."""
+class Head:
+    """The last version of a task. A plain class: lists pay for what is loaded here."""
 
-    rev: int
-    folder: str
-    digest: str
+    __slots__ = ("digest", "folder", "rev")
+
+    def __init__(self, rev: int, folder: str, digest: str) -> None:
+        self.rev = rev
+        self.folder = folder
+        self.digest = digest
 
     def matches(self, data: bytes) -> bool:
         """Whether the bytes are exactly what the log wrote."""
