@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from aof import errors
     from aof.api.fabric import Fabric
     from aof.errors import AofError
-    from aof.kernel.model import BlockedKind, Outcome, Priority, Status, Visibility
+    from aof.kernel.kinds import BlockedKind, Outcome, Priority, Status, Visibility
     from aof.messages.message_line import message_line
     from aof.runs.claimed_run import ClaimedRun
     from aof.service.bootstrap import init_data_dir as init
@@ -38,14 +38,14 @@ __all__ = [
 
 _PLACES: dict[str, tuple[str, str | None]] = {
     "AofError": ("aof.errors", "AofError"),
-    "BlockedKind": ("aof.kernel.model", "BlockedKind"),
+    "BlockedKind": ("aof.kernel.kinds", "BlockedKind"),
     "ClaimedRun": ("aof.runs.claimed_run", "ClaimedRun"),
     "Fabric": ("aof.api.fabric", "Fabric"),
-    "Outcome": ("aof.kernel.model", "Outcome"),
-    "Priority": ("aof.kernel.model", "Priority"),
-    "Status": ("aof.kernel.model", "Status"),
+    "Outcome": ("aof.kernel.kinds", "Outcome"),
+    "Priority": ("aof.kernel.kinds", "Priority"),
+    "Status": ("aof.kernel.kinds", "Status"),
     "Task": ("aof.tasks.model", "Task"),
-    "Visibility": ("aof.kernel.model", "Visibility"),
+    "Visibility": ("aof.kernel.kinds", "Visibility"),
     "errors": ("aof.errors", None),
     "init": ("aof.service.bootstrap", "init_data_dir"),
     "message_line": ("aof.messages.message_line", "message_line"),

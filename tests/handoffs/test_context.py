@@ -24,7 +24,8 @@ from aof.handoffs.context import (
 from aof.handoffs.model import HandoffType
 from aof.kernel.events import Draft, Event
 from aof.kernel.evolve import evolve
-from aof.kernel.model import PRIORITIES, STATUSES, LockMode
+from aof.kernel.kinds import LockMode
+from aof.kernel.model import PRIORITIES, STATUSES
 from aof.tasks.model import FileLock, Task
 
 TOP, SUB, OTHER = "TASK-2026-03-02-001", "TASK-2026-03-02-002", "TASK-2026-03-02-003"

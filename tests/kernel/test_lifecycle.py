@@ -7,8 +7,7 @@ from typing import Any, get_args
 
 import pytest
 
-from aof.kernel import commands
-from aof.kernel import model as kernel_model
+from aof.kernel import commands, kinds
 from aof.kernel.model import (
     BLOCKED_KINDS,
     CAUSES,
@@ -76,13 +75,13 @@ def test_priorities_are_ranked_from_the_most_urgent() -> None:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (kernel_model.Status, STATUSES),
-        (kernel_model.Priority, PRIORITIES),
-        (kernel_model.BlockedKind, BLOCKED_KINDS),
-        (kernel_model.Visibility, VISIBILITIES),
-        (kernel_model.Cause, CAUSES),
-        (kernel_model.Delivery, STATES),
-        (kernel_model.Sort, tuple(SORTS)),
+        (kinds.Status, STATUSES),
+        (kinds.Priority, PRIORITIES),
+        (kinds.BlockedKind, BLOCKED_KINDS),
+        (kinds.Visibility, VISIBILITIES),
+        (kinds.Cause, CAUSES),
+        (kinds.Delivery, STATES),
+        (kinds.Sort, tuple(SORTS)),
     ],
 )
 def test_the_types_of_the_words_have_the_words_of_the_rules_in_their_order(kind: Any, words: tuple[str, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aof.errors import StaleLease
-from aof.kernel.model import Outcome
+from aof.kernel.kinds import Outcome
 from aof.workflows.model import workflow_of
 from tests.support.forks import GATED, Clone, Repository
 

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from aof.api.fabric import Fabric
 from aof.kernel.events import is_remark
 from aof.kernel.evolve import evolve
-from aof.kernel.model import STATUSES, Status
+from aof.kernel.kinds import Status
+from aof.kernel.model import STATUSES
 from aof.messages.protocol import PAYLOADS, Envelope
 from aof.runs.model import OUTCOMES
 from aof.tasks.model import Task

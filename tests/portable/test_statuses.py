@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from aof.api.fabric import Fabric
-from aof.kernel.model import BlockedKind
+from aof.kernel.kinds import BlockedKind
 from aof.runs.model import Run
 from aof.testing import FakeClock
 from tests.support.portable import STATUSES, Camera

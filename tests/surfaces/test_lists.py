@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from aof.kernel.model import Priority
+from aof.kernel.kinds import Priority
 from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.support.requirements import requirement
 from tests.surfaces.doors import (

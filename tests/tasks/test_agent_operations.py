@@ -11,7 +11,8 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import AofError
-from aof.kernel.model import STATUSES, TRANSITIONS, Outcome, Status
+from aof.kernel.kinds import Outcome, Status
+from aof.kernel.model import STATUSES, TRANSITIONS
 from aof.testing import FakeClock, memory_fabric
 from tests.support.command_line import Aof
 from tests.support.disks import DyingDisk, Killed

@@ -16,8 +16,7 @@ from aof.api.catalogue import BY_NAME, schema_of
 from aof.api.fabric import Fabric
 from aof.errors import AofError, InvalidInput
 from aof.interchange.readers import COLUMNS
-from aof.kernel import commands
-from aof.kernel import model as kernel_model
+from aof.kernel import commands, kinds
 from aof.kernel.declarations import Filters
 from aof.kernel.evolve import evolve
 from aof.merge.content import merge_content
@@ -69,7 +68,7 @@ def test_a_task_has_every_field_with_its_default_and_lines_in_its_file(row: Task
         usual = found.default_factory() if found.default is msgspec.NODEFAULT else found.default
         assert row.inside or msgspec.json.encode(usual) == msgspec.json.encode(row.default)
     if row.kind == "choice":
-        assert get_args(getattr(kernel_model, row.choice)) == row.choices
+        assert get_args(getattr(kinds, row.choice)) == row.choices
 
 
 @every_row

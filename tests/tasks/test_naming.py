@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from aof.api.fabric import Fabric
-from aof.kernel.model import STATUSES, BlockedKind
+from aof.kernel.kinds import BlockedKind
+from aof.kernel.model import STATUSES
 from aof.testing import FakeClock
 from tests.support.command_line import Aof
 from tests.support.requirements import requirement

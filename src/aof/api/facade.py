@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from aof.api.fabric import Services
     from aof.interchange.service import Exported, Imported
     from aof.kernel.events import Event
-    from aof.kernel.model import (
+    from aof.kernel.kinds import (
         BlockedKind,
         Cause,
         Delivery,

@@ -23,7 +23,7 @@ from aof.interchange.service import Exported, Imported
 from aof.jobs.operations import JobList, JobRan, JobRemoved, JobShown
 from aof.kernel.declarations import EventName
 from aof.kernel.events import Event
-from aof.kernel.model import (
+from aof.kernel.kinds import (
     BlockedKind,
     Cause,
     Delivery,

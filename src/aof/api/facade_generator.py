@@ -20,8 +20,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from aof.api import fabric
 from aof.api.catalogue import MODULES, OPERATIONS
 from aof.api.signatures import offered
-from aof.kernel import declarations
-from aof.kernel import model as kernel_model
+from aof.kernel import declarations, kinds
 from aof.tasks import fields
 
 TARGET = str(Path(fabric.__file__).with_name("facade.py"))
@@ -81,7 +80,7 @@ _ALWAYS = (
     "from aof.api.fabric import Services",
     "from aof.runs.claimed_run import ClaimedRun",
     "from aof.runs.claimed_run import Grant",
-    *(f"from aof.kernel.model import {row.choice}" for row in fields.FIELDS if row.choice),
+    *(f"from aof.kernel.kinds import {row.choice}" for row in fields.FIELDS if row.choice),
 )
 _IMPORTED = ("Sequence", "Iterator", "Say", "silent", "Callable", "Any", "Unpack")  # by the head itself
 
@@ -180,8 +179,8 @@ def _spelled(kind: Any, imports: set[str]) -> str:
     if origin is Annotated:
         return _spelled(parts[0], imports)
     if origin is Literal:
-        name = next((name for name, value in vars(kernel_model).items() if value == kind), None)
-        imports |= {f"from {kernel_model.__name__} import {name}"} if name is not None else set()
+        name = next((name for name, value in vars(kinds).items() if value == kind), None)
+        imports |= {f"from {kinds.__name__} import {name}"} if name is not None else set()
         return name or "str"
     if origin in (Union, UnionType):
         return " | ".join(_spelled(one, imports) for one in parts)

@@ -11,7 +11,8 @@ from aof.errors import AofError, Call, ContextConflict, InvalidInput, OutOfScope
 from aof.kernel import limits
 from aof.kernel.commands import Records
 from aof.kernel.events import Draft, Event
-from aof.kernel.model import LockMode, Priority, is_agent_name
+from aof.kernel.kinds import LockMode, Priority
+from aof.kernel.model import is_agent_name
 from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 from aof.tasks.model import FileLock, Task

@@ -11,8 +11,8 @@ from aof.handoffs.participants import holding, subject_task
 from aof.kernel import limits
 from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
 from aof.kernel.events import Draft
+from aof.kernel.kinds import LockMode
 from aof.kernel.limits import covers, normalised, overlap
-from aof.kernel.model import LockMode
 from aof.org.budgets import AskedAction, Point, Ruling, denied, entry, ruling
 from aof.org.model import Agent
 from aof.runs.model import lease_end

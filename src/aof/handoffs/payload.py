@@ -26,8 +26,9 @@ from aof.handoffs.participants import writer_of
 from aof.kernel import limits
 from aof.kernel.commands import Records
 from aof.kernel.events import Draft
+from aof.kernel.kinds import Priority
 from aof.kernel.limits import bad_reference
-from aof.kernel.model import EXAMPLES, Priority, duration_ms, iso, millis
+from aof.kernel.model import EXAMPLES, duration_ms, iso, millis
 from aof.org.model import Risk
 from aof.support.typed import prepare_type
 from aof.tasks.fields import KEY, bad_capabilities

@@ -12,7 +12,8 @@ from aof.errors import AofError, Call, InvalidInput, NotAllowed
 from aof.kernel import limits as kernel_limits
 from aof.kernel.commands import Create, Decide, Needs, NeedsOf, OwnRule, Records, Verdict
 from aof.kernel.evolve import evolve_draft
-from aof.kernel.model import Priority, is_agent_name, iso, millis
+from aof.kernel.kinds import Priority
+from aof.kernel.model import is_agent_name, iso, millis
 from aof.support import nesting
 from aof.support.typed import prepare_type
 from aof.tasks import body as tasks_body

@@ -14,7 +14,7 @@ from aof.errors import AofError, DependencyCycle, InvalidInput, PayloadTooLarge
 from aof.interchange import model
 from aof.interchange.model import MOST_BYTES, MOST_TASKS, ForeignTask, NotMapped, Reading, SourceFile, Target
 from aof.kernel import limits as kernel_limits
-from aof.kernel.model import Priority
+from aof.kernel.kinds import Priority
 from aof.support.hashing import hexdigest
 from aof.tasks import body as tasks_body
 from aof.tasks.fields import BY_KEY, PLAIN

@@ -43,7 +43,8 @@ from aof.kernel.declarations import (
     one_of,
     param,
 )
-from aof.kernel.model import OURSELVES, Priority, iso
+from aof.kernel.kinds import Priority
+from aof.kernel.model import OURSELVES, iso
 from aof.kernel.operation import operation
 from aof.kernel.results import Result
 from aof.store.directory import Problem

@@ -29,7 +29,8 @@ from aof.kernel import limits as kernel_limits
 from aof.kernel.commands import Create, Decide, Decision, Needs, NeedsOf, Records, Verdict
 from aof.kernel.events import Draft, Event
 from aof.kernel.findings import suggestion
-from aof.kernel.model import Policy, Priority, is_agent_name, iso, millis
+from aof.kernel.kinds import Priority
+from aof.kernel.model import Policy, is_agent_name, iso, millis
 from aof.org import rights
 from aof.support import nesting
 from aof.support.typed import prepare_type

@@ -123,6 +123,8 @@ def _others(function: FunctionType) -> type | None:
     code = function.__code__
     if not code.co_flags & _KEYWORDS:
         return _NoOthers
+    if "Unpack" not in function.__globals__:  # whoever it passes them on to checks them
+        return None
     place = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & _POSITIONAL)
     kind = _evaluated(function.__annotations__[code.co_varnames[place]], function.__globals__)
     return kind.__args__[0] if hasattr(kind, "__args__") else None

@@ -11,7 +11,8 @@ import msgspec
 from aof.errors import AofError
 from aof.handoffs import model as handoffs_model
 from aof.kernel.events import Draft
-from aof.kernel.model import BlockedKind, Cause, Policy, Priority, Status, is_task_id
+from aof.kernel.kinds import BlockedKind, Cause, Priority, Status
+from aof.kernel.model import Policy, is_task_id
 from aof.runs.model import Heartbeat, RunResult
 from aof.support.hashing import hexdigest
 from aof.tasks.model import FileLock, Task

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypedDict
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from aof.kernel.model import Priority, Sort, Status
+from aof.kernel.kinds import Priority, Sort, Status
 
 Effect = Literal["read", "append", "write", "destructive"]
 Tier = Literal["core", "worker", "handoff", "mail", "all"]

@@ -1,4 +1,4 @@
-"""The data that everything is made of: IDs, times, statuses, events and settings.
+"""The data that everything is made of: IDs, times, statuses and settings.
 
 Must not know what time it is, nor draw anything random.
 """
@@ -10,25 +10,13 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, Literal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Final
+
+    from aof.kernel.kinds import Status
     from aof.org.model import Gate, OrgChart
-
-
-Status = Literal["backlog", "ready", "in-progress", "review", "blocked", "done", "cancelled", "deadletter"]
-Priority = Literal["critical", "high", "normal", "low"]
-BlockedKind = Literal["blocked", "waiting_input", "waiting_permission", "waiting_resource", "paused"]
-Visibility = Literal["foreground", "background", "internal", "hidden"]
-Cause = Literal["failed", "timed_out", "lost"]
-Ending = Cause | Literal["paused", "blocked", "cancelled", "released"]  # of a run that no failure ended, too
-Outcome = Literal["complete", "needs_review", "blocked"]  # as a report says it; a result has words of its own
-Delivery = Literal["pending", "queued", "delivered", "failed"]
-Sort = Literal["id", "priority", "created", "updated", "due", "title", "status", "relevance"]
-Stream = Literal["stdout", "stderr"]
-GraphForm = Literal["tree", "mermaid", "dot", "svg"]
-LockMode = Literal["exclusive", "shared"]
 
 
 TRANSITIONS: Final[dict[str, tuple[Status, ...]]] = {

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from aof.errors import Call
-from aof.kernel.model import Status, Stream
+from aof.kernel.kinds import Status, Stream
 
 
 def without_secret(self: msgspec.Struct) -> str:

@@ -11,7 +11,8 @@ import msgspec
 
 from aof.errors import AofError, InvalidEnvelope, InvalidJson, PayloadTooLarge, TaskIdMismatch
 from aof.kernel import findings, limits
-from aof.kernel.model import Status, is_task_id, millis
+from aof.kernel.kinds import Status
+from aof.kernel.model import is_task_id, millis
 from aof.runs.model import Outcome
 from aof.runs.results import miscounted
 from aof.support import nesting

@@ -24,8 +24,9 @@ from aof.kernel.commands import (
     Verdict,
 )
 from aof.kernel.events import Draft
+from aof.kernel.kinds import Status
 from aof.kernel.limits import REASON
-from aof.kernel.model import Status, run_place, task_of_run
+from aof.kernel.model import run_place, task_of_run
 from aof.org import budgets
 from aof.runs import results as runs_results
 from aof.runs.authentication import lease_of, ran_work, unproven

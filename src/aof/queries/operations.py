@@ -23,7 +23,7 @@ from aof.kernel.declarations import (
     param,
 )
 from aof.kernel.events import Event
-from aof.kernel.model import GraphForm, Priority, Status, Stream
+from aof.kernel.kinds import GraphForm, Priority, Status, Stream
 from aof.kernel.results import Primed, Printed, Result
 from aof.portable import schemas
 from aof.queries import read_models

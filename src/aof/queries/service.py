@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aof.kernel.context import Environment
     from aof.kernel.declarations import Filters
     from aof.kernel.events import Event
-    from aof.kernel.model import GraphForm, Priority, Status, Stream
+    from aof.kernel.kinds import GraphForm, Priority, Status, Stream
     from aof.kernel.results import Printed
     from aof.queries.read_models import Listed, Summary
     from aof.queries.views import Drawing

@@ -31,7 +31,7 @@ from aof.workflows import model as workflows_model
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.api.fabric import Fabric
-    from aof.kernel.model import Outcome, Priority
+    from aof.kernel.kinds import Outcome, Priority
 else:  # the rules refuse other words, and say which ones there are
     Outcome = Priority = str
 

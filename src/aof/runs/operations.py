@@ -33,7 +33,7 @@ from aof.kernel.declarations import (
     param,
 )
 from aof.kernel.dispatcher import require_task
-from aof.kernel.model import Cause, Delivery, Outcome, Status
+from aof.kernel.kinds import Cause, Delivery, Outcome, Status
 from aof.kernel.results import Answered, AskedQuestion, Moved
 from aof.runs.leases import BEATS_PER_LEASE
 from aof.workflows.model import leases

@@ -6,7 +6,7 @@ from typing import Any
 
 from aof.errors import Call, InvalidInput, NoSuchAttempt
 from aof.kernel import limits as kernel_limits
-from aof.kernel.model import Stream
+from aof.kernel.kinds import Stream
 from aof.kernel.results import Printed
 from aof.runs.model import OUTPUT_FILES, Run
 from aof.store.port import Store

@@ -33,8 +33,9 @@ from aof.kernel.commands import (
     Verdict,
 )
 from aof.kernel.events import Draft
+from aof.kernel.kinds import Outcome
 from aof.kernel.limits import ITEM, NOTES, REASON, choice, line, text
-from aof.kernel.model import CAUSES, FINISHED, Outcome, Policy, attempt_of, iso, run_id, task_of_run
+from aof.kernel.model import CAUSES, FINISHED, Policy, attempt_of, iso, run_id, task_of_run
 from aof.runs import authentication
 from aof.runs.authentication import ran_work
 from aof.runs.leases import authorize, stale_lease, start

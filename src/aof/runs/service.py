@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from aof.kernel.context import Environment, Principal
     from aof.kernel.dispatcher import Dispatcher
     from aof.kernel.identity import Authentication
-    from aof.kernel.model import Cause, Delivery, Outcome
+    from aof.kernel.kinds import Cause, Delivery, Outcome
     from aof.kernel.results import Beaten, Completed, Moved, NextHop, Released, Reported
     from aof.org.model import OrgChart
     from aof.runs.claimed_run import Grant

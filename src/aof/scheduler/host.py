@@ -17,7 +17,8 @@ from aof.handoffs.model import Handoff
 from aof.kernel import commands
 from aof.kernel.events import Draft
 from aof.kernel.faults import Faults, Tell
-from aof.kernel.model import OURSELVES, Cause, attempt_of, run_place
+from aof.kernel.kinds import Cause
+from aof.kernel.model import OURSELVES, attempt_of, run_place
 from aof.kernel.ports import Ended, Runner, Work
 from aof.kernel.results import Claimed
 from aof.messages.service import WorkerOutput, record_remark

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Final
 
-    from aof.kernel.model import Priority, Status
+    from aof.kernel.kinds import Priority, Status
     from aof.tasks.model import Task
 
     Span = tuple[str | None, str | None]  # from this moment on, and before that one

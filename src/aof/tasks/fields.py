@@ -10,7 +10,10 @@ What a field holds is checked here for every source: a command, an edit or a per
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from aof.errors import AofError, InvalidInput
+from aof.kernel import kinds
 from aof.kernel import limits as kernel_limits
 from aof.kernel import model as kernel_model
 
@@ -30,7 +33,7 @@ class TaskField:
     `key` names it in a task's file, in events and over the wire; `inside` says of a part of the routing, or of the text
     below the frontmatter, what it belongs to. `help` describes it on every surface.
 
-    A value is of a `kind`: a `choice` is the name of its type in `kernel.model`; a whole number goes from `least` to
+    A value is of a `kind`: a `choice` is the name of its type in `kernel.kinds`; a whole number goes from `least` to
     `most`. Without a value the field has its `default`; a hand edit that takes away what is not
     `nullable` writes the default down.
 
@@ -79,17 +82,14 @@ class TaskField:
             message = f"a row has no column {', '.join(sorted(unknown))}"
             raise TypeError(message)
         vars(self).update(more, key=key, kind=kind, help=help)
+        # Its name in Python: of the attribute of a task, and of the parameter.
+        self.name = "".join(f"_{one.lower()}" if one.isupper() else one for one in key)
 
-    @property
+    @cached_property
     def choices(self) -> tuple[str, ...]:
         """The values that a choice has."""
-        found: tuple[str, ...] = getattr(kernel_model, self.choice).__args__ if self.choice else ()
+        found: tuple[str, ...] = getattr(kinds, self.choice).__args__ if self.choice else ()
         return found
-
-    @property
-    def name(self) -> str:
-        """Its name in Python: of the attribute of a task, and of the parameter."""
-        return "".join(f"_{one.lower()}" if one.isupper() else one for one in self.key)
 
     @property
     def merge(self) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from aof.kernel.model import BlockedKind, Ending, LockMode, Priority, Status, Visibility, run_id, run_place
+from aof.kernel.kinds import BlockedKind, Ending, LockMode, Priority, Status, Visibility
+from aof.kernel.model import run_id, run_place
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from aof.interchange.service import Exported, Imported
-from aof.kernel import model as kernel_model
+from aof.kernel import kinds
 from aof.kernel.declarations import (
     FILLED,
     TASK_TEXT,
@@ -32,7 +32,7 @@ from aof.kernel.declarations import (
     one_of,
     param,
 )
-from aof.kernel.model import BlockedKind
+from aof.kernel.kinds import BlockedKind
 from aof.kernel.results import (
     Assigned,
     Beaten,
@@ -86,7 +86,7 @@ _Parameter = tuple[str, Any, Any]  # name, type and default
 
 def field_type(row: TaskField) -> Any:
     """The type of a field's values."""
-    return getattr(kernel_model, row.choice) if row.kind == "choice" else _STATED.get(row.kind, str)
+    return getattr(kinds, row.choice) if row.kind == "choice" else _STATED.get(row.kind, str)
 
 
 def _parameter(row: TaskField, *, creates: bool = False, bulk: bool = False) -> _Parameter:

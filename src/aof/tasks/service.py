@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from aof.kernel.context import Environment
     from aof.kernel.dispatcher import Dispatcher
-    from aof.kernel.model import BlockedKind, Status
+    from aof.kernel.kinds import BlockedKind, Status
     from aof.kernel.results import Assigned, Commented, Created, Depends, Edited, Moved, TaskTemplates, Updated
     from aof.kernel.unit_of_work import Done
     from aof.tasks.model import Task

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from aof.errors import AofError, Call, InvalidInput, InvalidWorkflow, WorkflowNotFound
-from aof.kernel import commands, findings, model
+from aof.kernel import commands, findings, kinds
 from aof.kernel.results import TaskTemplate
 from aof.store.port import Store
 from aof.support.typed import prepare_type
@@ -28,10 +28,10 @@ _BESIDE = {"max_attempts": int | None, "backlog": bool | None, "review": bool | 
 def template_type() -> type[msgspec.Struct]:
     """The keys that a template may have, and what they hold; `about` says in a line what it is for."""
     texts = list[Annotated[str, msgspec.Meta(min_length=1)]]
-    kinds: dict[str, Any] = {"texts": texts, "list": list[Any], "object": dict[str, Any], "whole": int}
+    types: dict[str, Any] = {"texts": texts, "list": list[Any], "object": dict[str, Any], "whole": int}
     keys: list[tuple[str, Any, Any]] = [("about", str, "")]
     for row in _ROWS:
-        kind = getattr(model, row.choice) if row.kind == "choice" else kinds.get(row.kind, str)
+        kind = getattr(kinds, row.choice) if row.kind == "choice" else types.get(row.kind, str)
         keys.append((row.name, kind | None, None))
     keys += [(name, kind, None) for name, kind in _BESIDE.items()]
     return msgspec.defstruct(

@@ -16,7 +16,8 @@ from aof.errors import AnotherTask, AofError, LogDamaged, UnreadableTask
 from aof.kernel import limits
 from aof.kernel.commands import ImportEdit
 from aof.kernel.events import SCHEMA_VERSION, Event
-from aof.kernel.model import Status, millis
+from aof.kernel.kinds import Status
+from aof.kernel.model import millis
 from aof.store.files import git_files, markdown
 from aof.store.files.disk import Seen, digest, read, seen
 from aof.store.files.paths import Paths, folder_of

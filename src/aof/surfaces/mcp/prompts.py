@@ -25,7 +25,8 @@ from mcp_types import (
 from aof.api.call import Caller, error_payload, parameters, perform
 from aof.api.catalogue import BY_NAME
 from aof.errors import AofError, Call, InvalidInput
-from aof.kernel.model import STATUSES, Status
+from aof.kernel.kinds import Status
+from aof.kernel.model import STATUSES
 from aof.org.operations import waiting_for
 from aof.queries.ready_queue import ReadyQueue
 from aof.store.lists import Row
