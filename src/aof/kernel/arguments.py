@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce, wraps
 from importlib import import_module
 from operator import or_
@@ -168,21 +168,22 @@ def _evaluated(text: str, names: dict[str, Any]) -> Any:
 
 def _bare(kind: Any) -> Any:
     """The same for the aliases that it names."""
-    if isinstance(kind, UnionType) and all(one in _PLAIN for one in kind.__args__):
-        return kind
     if kind in _PLAIN:
         return kind
-    from collections.abc import Sequence
-    from typing import Annotated, Literal, Union, get_args, get_origin
+    if isinstance(kind, UnionType):
+        return kind if all(one in _PLAIN for one in kind.__args__) else reduce(or_, map(_bare, kind.__args__))
+    if isinstance(kind, GenericAlias):
+        return GenericAlias(Sequence, _bare(kind.__args__[0])) if kind.__origin__ is Sequence else kind
+    if isinstance(kind, type):
+        return kind
+    from typing import Annotated, Literal, Union, get_args, get_origin  # which lists do not need
 
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _bare(parts[0])
     if origin is Literal:
         return str
-    if origin in (Union, UnionType):
-        return reduce(or_, map(_bare, parts))
-    return GenericAlias(Sequence, _bare(parts[0])) if origin is Sequence else kind
+    return reduce(or_, map(_bare, parts)) if origin is Union else kind
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
