@@ -168,13 +168,11 @@ def _evaluated(text: str, names: dict[str, Any]) -> Any:
 
 def _bare(kind: Any) -> Any:
     """The same for the aliases that it names."""
-    if kind in _PLAIN:
-        return kind
     if isinstance(kind, UnionType):
         return kind if all(one in _PLAIN for one in kind.__args__) else reduce(or_, map(_bare, kind.__args__))
-    if isinstance(kind, GenericAlias):
-        return GenericAlias(Sequence, _bare(kind.__args__[0])) if kind.__origin__ is Sequence else kind
-    if isinstance(kind, type):
+    if isinstance(kind, GenericAlias) and kind.__origin__ is Sequence:
+        return GenericAlias(Sequence, _bare(kind.__args__[0]))
+    if isinstance(kind, type | GenericAlias):
         return kind
     from typing import Annotated, Literal, Union, get_args, get_origin  # which lists do not need
 
