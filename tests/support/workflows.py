@@ -8,6 +8,7 @@ import hypothesis.strategies as st
 
 from aof.errors import AofError
 from aof.kernel import commands
+from aof.tasks.fields import PLAIN
 from aof.workflows.hops import state_of
 from aof.workflows.model import ENDED, HopState, Workflow, workflow_of
 from aof.workflows.templates import validate_template
@@ -49,12 +50,14 @@ class Gated(World):
 
     def begin(self, document: dict[str, Any], **given: Any) -> str:
         """Create the task and give its ID."""
+        plain = {row.key: given.pop(row.name) for row in PLAIN if row.name in given}
         command = commands.CreateGated(
             actor="pm",
             task_id=self.next_id(),
             title="Gated",
             workflow=document["name"],
             template=document,
+            fields=plain,
             **given,
         )
         self.do(command)

@@ -38,7 +38,8 @@ def test_a_reserved_task_is_given_to_nobody_else_until_it_is_assigned_anew(doors
     reported = door.ask("complete", task_id=task_id, agent="tester") if surface != "mcp" else refused
     assert isinstance(reported, Refusal)
     assert reported.code == "reserved"
-    shown = {row["id"]: row.get("agent") for row in _answer(door.ask("ready", limit=100))["tasks"]}
+    of_whom = {"agent": "bob"} if surface == "mcp" else {}  # a session sees its own queue
+    shown = {row["id"]: row.get("agent") for row in _answer(door.ask("ready", limit=100, **of_whom))["tasks"]}
     assert shown[task_id] == "bob", "the queue says whom it is for"
     assert task_id not in {row["id"] for row in _answer(door.ask("ready", agent="tester", limit=100))["tasks"]}
     for asked in (

@@ -81,6 +81,8 @@ _SHORT_WAYS = {  # options that set one key of an object
         ),
     )
 }
+# What schemas say that a new task has where nothing is given, as clients of the tools know it.
+_STATED_DEFAULTS: dict[str, Any] = {"priority": "normal", "dependsOn": [], "tags": [], "metadata": {}}
 _Parameter = tuple[str, Any, Any]  # name, type and default
 
 
@@ -92,8 +94,8 @@ def field_type(row: TaskField) -> Any:
 def _parameter(row: TaskField, *, creates: bool = False, bulk: bool = False) -> _Parameter:
     """A field as a parameter that may be left out."""
     says: dict[str, Any] = {"minimum": row.least, "maximum": row.most} if row.kind == "whole" else {}
-    if creates and row.kind == "choice":
-        says = {"default": row.default}
+    if creates and row.key in _STATED_DEFAULTS:
+        says = {"default": _STATED_DEFAULTS[row.key]}
     if bulk:
         spelling = Spelling(option=f"--set-{row.option.lstrip('-') or row.name}")
         return row.name, Annotated[field_type(row), param(row.bulk, spelling, says=says or None)] | UnsetType, UNSET
