@@ -224,6 +224,11 @@ class Parts:
         self.locks.close()
         self.disk.close()
 
+    def __del__(self) -> None:
+        """Keep no file open for a store that nobody has any more, and nobody has closed."""
+        with suppress(Exception):  # at exit, modules may be gone
+            Parts.close(self)
+
 
 def _is_folder(path: str) -> bool | None:
     """Whether a folder of ours is there, None for nothing; a link is refused: what is written would lie elsewhere."""
