@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from aof.surfaces.board.app import VIEWS
 from tests.e2e.browser import scenes
 from tests.e2e.browser.conftest import Visitor
-from tests.e2e.browser.person import Person, card
+from tests.e2e.browser.person import LIVE, Person, card
 from tests.e2e.browser.served import Served, serving
 from tests.e2e.browser.views import addresses, staged
 
@@ -215,6 +215,7 @@ def test_tasks_can_be_grouped_by_agent_and_by_parent(person: Person, page: Page,
     expect(page.locator("#cards-ready > li").first).to_contain_text("Plan the feast")
     expect(page.locator("#cards-ready > li").nth(1)).to_have_id(f"card-{child}")
     page.reload()
+    page.wait_for_selector(LIVE)  # before that, nobody hears the keys
     expect(page.locator("#cards-ready > .group").last).to_contain_text("on their own")
     page.locator(f"#card-{child} .card-title").focus()
     page.keyboard.press("ArrowDown")
