@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from aof.core.model.task import Task
 from aof.entrypoints.bootstrap import open_fabric
 from tests.support.service import Up
 from tests.support.waiting import BOUND
+from tests.support.warm import warm
 
 
 def create(root: Path, agent: str, **given: Any) -> str:
@@ -74,7 +74,7 @@ def freeze(root: Path, place: str, attempt: int = 1) -> None:
 
 def aof(root: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     """The command line as a process of its own, with nobody to ask."""
-    command = [sys.executable, "-m", "aof", "--data-dir", str(root), *words]
+    command = [*warm(), "aof", "--data-dir", str(root), *words]
     return subprocess.run(
         command,
         capture_output=True,
