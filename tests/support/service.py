@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Any, Self
 from aof.entrypoints.bootstrap import init_data_dir
 from aof.entrypoints.trust import trust_data_dir
 from tests.support.waiting import BOUND
+from tests.support.warm import Forked
 
 SCRIPT = Path(__file__).with_name("scripted.py")
 SETTINGS = """schemaVersion = 1
@@ -69,17 +69,13 @@ class Up:
 
     def __init__(self, root: Path, *more: str) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AOF_")}
-        command = [sys.executable, "-m", "aof", "--data-dir", str(root), "up", "--log-json", *more]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-        )
+        self.process = Forked("aof", "--data-dir", str(root), "up", "--log-json", *more, environment=environment)
         self.lines: list[dict[str, Any]] = []
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
         for line in self.process.stdout:
             with self._news:
                 self.lines.append(json.loads(line) if line.startswith("{") else {"action": "raw", "reason": line})

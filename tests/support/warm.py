@@ -1,10 +1,10 @@
 """`python -m aof` without the wait: a command line as a process of its own that forks from one that has all loaded.
 
 Starting a server costs a second of computing, of which loading its libraries is nearly all. Tests whose point is what a
-process answers start `WARM` in place of `sys.executable, "-m"`: the words behind it are a module and its arguments. It
-is a process to its caller in all that counts: environment, folder, standard streams, exit code; SIGTERM and SIGINT
-reach it, and it is killed when its caller kills what it started. Where the point is a start, a crash, a signal, a stop
-or what is loaded, a test starts Python itself.
+process answers start `warm()` in place of `sys.executable, "-m"`: the words behind it are a module and its arguments.
+It is a process to its caller in all that counts: environment, folder, standard streams, exit code; SIGTERM and SIGINT
+reach it, and it is killed when its caller kills what it started. `Forked` is the process itself: its ID is its own, and
+a signal is there when it was sent. Where the point is a start, or what is loaded, a test starts Python itself.
 
 Nothing is run in the process that all fork from, only loaded, so that none sees what another has done.
 """
@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -43,6 +44,7 @@ LOADED = (
     "tests.surfaces.server",
 )
 _READY = b"warm\n"
+_MOST_FILES = 1 << 16
 _REPOSITORY = Path(__file__).parents[2]
 _CALL = Path(__file__).with_name("warm_call.py")
 
@@ -68,6 +70,55 @@ def warm() -> tuple[str, ...]:
 
     atexit.register(end)
     return (sys.executable, "-I", "-S", str(_CALL), address)
+
+
+class Forked:
+    """A process that prints into a pipe: what `subprocess.Popen` has for who reads it, signals it and waits for it."""
+
+    def __init__(self, *words: str, environment: Mapping[str, str]) -> None:
+        self.returncode: int | None = None
+        self._place = socket.socket(socket.AF_UNIX)
+        self._place.connect(warm()[-1])
+        variables = [f"{name}={value}" for name, value in environment.items()]
+        said = [os.getcwd(), str(_mask()), str(len(words)), *words, *variables]
+        asked = b"\0".join(map(os.fsencode, said))
+        out, printed = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        socket.send_fds(self._place, [len(asked).to_bytes(4, sys.byteorder)], [nothing, printed, printed])
+        for one in (nothing, printed):
+            os.close(one)
+        self.stdout = os.fdopen(out, encoding="utf-8")
+        self._place.sendall(asked)
+        self.pid = int.from_bytes(self._place.recv(4), sys.byteorder)
+
+    def wait(self, seconds: float | None = None) -> int:
+        """Its exit code, or the negative number of the signal that ended it."""
+        if self.returncode is None:
+            self._place.settimeout(seconds)
+            self.returncode = int.from_bytes(self._place.recv(4), sys.byteorder, signed=True)
+            self._place.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """The same if it has ended."""
+        with suppress(BlockingIOError):
+            return self.wait(0)
+        return None
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _mask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def serve(address: str) -> None:
@@ -129,8 +180,8 @@ def _forked(caller: socket.socket) -> int:
     data, streams, _, _ = socket.recv_fds(caller, 4, 3)
     left = int.from_bytes(data, sys.byteorder)
     asked = b""
-    while len(asked) < left:
-        asked += caller.recv(left - len(asked))
+    while len(asked) < left and (more := caller.recv(left - len(asked))):
+        asked += more
     process = os.fork()
     if not process:
         status = 1
@@ -142,6 +193,8 @@ def _forked(caller: socket.socket) -> int:
             os._exit(status)
     for stream in streams:
         os.close(stream)
+    with suppress(OSError):  # killed meanwhile
+        caller.sendall(process.to_bytes(4, sys.byteorder))
     return process
 
 
@@ -151,7 +204,7 @@ def _live(streams: list[int], asked: bytes) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
-    os.closerange(3, max(streams) + 1)
+    os.closerange(3, _MOST_FILES)
     folder, mask, count, *rest = asked.split(b"\0")
     module, *words = map(os.fsdecode, rest[: int(count)])
     os.environ.clear()

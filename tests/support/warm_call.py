@@ -29,6 +29,7 @@ def main(address: str, *words: str) -> None:
     place.sendall(asked)
     for number in (0, 1, 2):
         os.close(number)  # they end when the process does, not when this one does
+    place.recv(4)  # its ID
     ended = place.recv(4)
     code = int.from_bytes(ended, sys.byteorder, signed=True) if ended else 1
     if code < 0:
