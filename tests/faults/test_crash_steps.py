@@ -143,7 +143,7 @@ def recovery_that_dies(shm_path: Path, story: Story, *, deaths_in: int = 1, agai
 
 @pytest.mark.parametrize("name", STORIES)
 def test_recovery_that_dies_is_recovered_from(shm_path: Path, name: str) -> None:
-    assert recovery_that_dies(shm_path, STORIES[name], deaths_in=3, again_in=31) > 31
+    assert recovery_that_dies(shm_path, STORIES[name], deaths_in=5, again_in=37) > 31
 
 
 @pytest.mark.full

@@ -54,9 +54,11 @@ def warm() -> tuple[str, ...]:
     """What a command begins with in place of `sys.executable, "-m"`; the first one starts what all fork from."""
     folder = tempfile.mkdtemp(prefix="aof-warm-")
     address = f"{folder}/socket"
+    usual = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}  # as buffers are
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.support.warm", address],
         cwd=_REPOSITORY,
+        env=usual,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
