@@ -113,4 +113,4 @@ def test_a_process_that_is_killed_at_a_system_call_loses_nothing_that_it_acknowl
 
 @pytest.mark.full
 def test_a_process_that_is_killed_at_any_system_call_loses_nothing_that_it_acknowledged(shm_path: Path) -> None:
-    sweep(shm_path, 1)
+    assert sweep(shm_path, 1) > 100

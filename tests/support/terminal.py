@@ -61,8 +61,9 @@ class Ended:
 
 
 def aof(*words: str, cwd: Path, prefix: Sequence[str] = (), **more: str) -> Ended:
-    """Run the command to its end; behind a `prefix` it starts from nothing."""
-    command = [*prefix, *AOF] if prefix else [*warm(), "aof"]
+    """Run the command to its end. It starts from nothing behind a `prefix`, and with what only a start looks at."""
+    starts = prefix or any(name.startswith(("LANG", "LC_", "PYTHON")) for name in more)
+    command = [*prefix, *AOF] if starts else [*warm(), "aof"]
     return Ended(
         subprocess.run(
             [*command, *words],

@@ -59,7 +59,7 @@ def _act(world: Gated, data: st.DataObject) -> None:  # noqa: C901 - one case an
             world.attempt(c.Update(**about, run=run, status=status))
 
 
-def _walk(data: st.DataObject, steps: int) -> None:
+def _assert_some_action_leads_on(data: st.DataObject, steps: int) -> None:
     world = Gated(Policy(max_attempts=data.draw(st.integers(1, 2))))
     risk = data.draw(st.sampled_from(["low", "high"]))
     world.begin(data.draw(templates()), tags=("api",) * data.draw(st.integers(0, 1)), metadata={"risk": risk})
@@ -74,14 +74,14 @@ def _walk(data: st.DataObject, steps: int) -> None:
 @settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_from_every_state_some_action_leads_on_to_an_end(data: st.DataObject) -> None:
-    _walk(data, 25)
+    _assert_some_action_leads_on(data, 25)
 
 
 @pytest.mark.full
 @settings(max_examples=1_000, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_from_every_state_of_a_long_walk_some_action_leads_on_to_an_end(data: st.DataObject) -> None:
-    _walk(data, 60)
+    _assert_some_action_leads_on(data, 60)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
