@@ -18,6 +18,8 @@ from tests.support.disks import DyingDisk, Killed, Moment, Step, writes_data
 from tests.support.invariants import SAME_BOOT, check_invariants, check_it_goes_on, open_store
 from tests.support.scenarios import ONE, STORIES, Story, Teller, copy, prepare, told
 
+pytestmark = pytest.mark.usefixtures("few_stripes")
+
 NEXT_BOOT = "the-next-boot"
 
 
@@ -143,7 +145,7 @@ def recovery_that_dies(shm_path: Path, story: Story, *, deaths_in: int = 1, agai
 
 @pytest.mark.parametrize("name", STORIES)
 def test_recovery_that_dies_is_recovered_from(shm_path: Path, name: str) -> None:
-    assert recovery_that_dies(shm_path, STORIES[name], deaths_in=5, again_in=37) > 31
+    assert recovery_that_dies(shm_path, STORIES[name], deaths_in=3, again_in=31) > 31
 
 
 @pytest.mark.full

@@ -17,6 +17,8 @@ from tests.support.indexes import open_fabric
 from tests.support.invariants import fabric_on, open_store
 from tests.support.scenarios import STORIES, Story, Teller, copy, prepare, told
 
+pytestmark = pytest.mark.usefixtures("few_stripes")
+
 
 class _Killed(BaseException):
     """Stands for the end of a process."""

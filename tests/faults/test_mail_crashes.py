@@ -20,6 +20,8 @@ from tests.support.disks import DyingDisk, SteppingDisk
 from tests.support.mail import objections
 from tests.support.requirements import requirement
 
+pytestmark = pytest.mark.usefixtures("few_stripes")
+
 MONDAY = "2026-03-02T09:00:00Z"
 FIRST, SECOND = "MSG-20260302-001", "MSG-20260302-002"
 BODIES = {FIRST: "The first body.", SECOND: "The second body."}

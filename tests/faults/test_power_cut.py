@@ -54,6 +54,8 @@ from tests.support.scenarios import (
     turn_down,
 )
 
+pytestmark = pytest.mark.usefixtures("few_stripes")
+
 NEXT_BOOT = "the-next-boot"
 LONG = "A long brief, so that a file takes several sectors.\n" * 40
 
