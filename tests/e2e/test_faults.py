@@ -16,6 +16,7 @@ import msgspec
 import pytest
 
 from aof.adapters.runners.process import ProcessRunner
+from aof.app import faults
 from aof.app.commands.dispatcher import Dispatcher
 from aof.app.fabric import Fabric
 from aof.app.scheduler import run_ends, task_steps, tick
@@ -37,6 +38,12 @@ from tests.support.messages import accepted, rejected, report, request, update
 from tests.support.service import directory, scripted
 
 REFERENCE = re.compile(r"FAULT-[0-9a-f]{8}")
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has failed is tried again a little later, and later each time, but not after seconds."""
+    monkeypatch.setattr(faults, "_FIRST", 0.2)
 
 
 class Bench:
