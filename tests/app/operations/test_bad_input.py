@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -59,10 +60,13 @@ _TOPS = ("aof.toml", "tasks", "runs", "events", "archive")
 def state(root: Path, tops: tuple[str, ...] = _TOPS) -> dict[str, tuple[int, int, int]]:
     """Every file but locks and caches, as the file system knows it: a rewrite with the same bytes shows too."""
     found: dict[str, tuple[int, int, int]] = {}
-    for top in tops:
-        for path in (root / top).rglob("*"):
-            file = path.lstat()
-            found[str(path)] = (file.st_ino, file.st_mtime_ns, file.st_size)
+    folders = [str(root / top) for top in tops]
+    for folder in folders:
+        for entry in os.scandir(folder) if os.path.isdir(folder) else ():
+            file = entry.stat(follow_symlinks=False)
+            found[entry.path] = (file.st_ino, file.st_mtime_ns, file.st_size)
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
     return found
 
 
