@@ -41,9 +41,9 @@ def output(root: Path, task_id: str, attempt: int = 1, name: str = "output.log")
     return (root / "runs" / task_id / "attempts" / str(attempt) / name).read_text()
 
 
-def once(root: Path) -> list[dict[str, Any]]:
+def once(root: Path, *, forks: bool = True) -> list[dict[str, Any]]:
     """Serve until nothing is left to do; what was said."""
-    with Up(root, "--once") as up:
+    with Up(root, "--once", forks=forks) as up:
         assert up.finish() == 0
         return up.lines
 

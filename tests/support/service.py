@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -65,17 +66,29 @@ def having(role: str, *words: str, **more: Any) -> dict[str, Any]:
 
 
 class Up:
-    """A running service; `lines` is what it has said so far."""
+    """A running service; `lines` is what it has said so far. One that never `forks` loads everything itself."""
 
-    def __init__(self, root: Path, *more: str) -> None:
+    def __init__(self, root: Path, *more: str, forks: bool = True) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AOF_")}
-        self.process = Forked("aof", "--data-dir", str(root), "up", "--log-json", *more, environment=environment)
+        words = ["aof", "--data-dir", str(root), "up", "--log-json", *more]
+        self.process: Forked | subprocess.Popen[str]
+        if forks:
+            self.process = Forked(*words, environment=environment)
+        else:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", *words],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=environment,
+            )
         self.lines: list[dict[str, Any]] = []
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
+        assert self.process.stdout is not None
         for line in self.process.stdout:
             with self._news:
                 self.lines.append(json.loads(line) if line.startswith("{") else {"action": "raw", "reason": line})
