@@ -68,7 +68,7 @@ def _assert_some_action_leads_on(data: st.DataObject, steps: int) -> None:
         _act(world, data)
     end = world.goes_on()
     assert end in ("done", "deadletter", "cancelled")
-    world.check_replay()
+    world.assert_replay_is_the_same()
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
@@ -121,4 +121,4 @@ def test_whatever_the_hops_say_the_workflow_ends_by_itself(data: st.DataObject) 
         world.attempt(c.Claim(actor=data.draw(st.sampled_from([*AGENTS, f"zed-{ready}"])), task_id=task.id))
     else:
         raise AssertionError(f"no end: {world.statuses()}")
-    world.check_replay()
+    world.assert_replay_is_the_same()
