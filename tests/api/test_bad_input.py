@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Desk:
     return desk
 
 
-def refused(desk: Desk, call: Callable[[], object], *, on_record: bool = False) -> AofError:
+def assert_refused(desk: Desk, call: Callable[[], object], *, on_record: bool = False) -> AofError:
     """The refusal, which has changed nothing; one that is `on_record` is in the log."""
     tops = _TOPS if not on_record else tuple(top for top in _TOPS if top != "events")
     before = state(desk.root, tops)
@@ -61,10 +62,13 @@ _TOPS = ("aof.toml", "tasks", "runs", "events", "archive")
 def state(root: Path, tops: tuple[str, ...] = _TOPS) -> dict[str, tuple[int, int, int]]:
     """Every file but locks and caches, as the file system knows it: a rewrite with the same bytes shows too."""
     found: dict[str, tuple[int, int, int]] = {}
-    for top in tops:
-        for path in (root / top).rglob("*"):
-            file = path.lstat()
-            found[str(path)] = (file.st_ino, file.st_mtime_ns, file.st_size)
+    folders = [str(root / top) for top in tops]
+    for folder in folders:
+        for entry in os.scandir(folder) if os.path.isdir(folder) else ():
+            file = entry.stat(follow_symlinks=False)
+            found[entry.path] = (file.st_ino, file.st_mtime_ns, file.st_size)
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
     return found
 
 
@@ -116,7 +120,7 @@ ON_A_TASK: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", [name for name in HOSTILE_IDS if name != "a newline behind"])
 @pytest.mark.parametrize("operation", ON_A_TASK)
 def test_a_hostile_id_is_refused(desk: Desk, operation: str, name: str) -> None:
-    error = refused(desk, lambda: getattr(desk.fabric, operation)(HOSTILE_IDS[name], **ON_A_TASK[operation]))
+    error = assert_refused(desk, lambda: getattr(desk.fabric, operation)(HOSTILE_IDS[name], **ON_A_TASK[operation]))
     assert error.kind in {"not_found", "invalid"}
 
 
@@ -127,10 +131,10 @@ def test_a_hostile_id_in_a_field_is_refused(desk: Desk, field: str, name: str) -
     if (field, name) == ("parent_id", "empty") or name == "a newline behind":
         pytest.skip("an empty parent is none, and space around an ID is taken off")
     if field == "blocker_id":
-        refused(desk, lambda: desk.fabric.dep_add(TASK, value))
+        assert_refused(desk, lambda: desk.fabric.dep_add(TASK, value))
     else:
         given: Any = {field: [value] if field == "depends_on" else value}
-        refused(desk, lambda: desk.fabric.create("New", **given))
+        assert_refused(desk, lambda: desk.fabric.create("New", **given))
 
 
 @pytest.mark.parametrize(
@@ -141,13 +145,13 @@ def test_a_reference_that_leaves_the_tasks_folder_is_refused(desk: Desk, field: 
     if (field, ref) == ("summary_ref", ""):
         pytest.skip("an empty reference is none")
     given: Any = {field: [ref] if field == "deliverables" else ref}
-    refused(desk, lambda: desk.fabric.complete(RUNNING, agent="ada", **given))
+    assert_refused(desk, lambda: desk.fabric.complete(RUNNING, agent="ada", **given))
 
 
 @pytest.mark.parametrize("value", ["", "   ", "x" * 1_000_000, "two\nlines", "a\x00b", "\ud800", "\x1b[31m", "\u2028"])
 def test_a_title_that_no_line_can_hold_is_refused(desk: Desk, value: str) -> None:
-    refused(desk, lambda: desk.fabric.create(value))
-    refused(desk, lambda: desk.fabric.edit(TASK, title=value))
+    assert_refused(desk, lambda: desk.fabric.create(value))
+    assert_refused(desk, lambda: desk.fabric.edit(TASK, title=value))
 
 
 @pytest.mark.parametrize("value", ["x" * 1_000_001, "a\x00b", "\udfff"])
@@ -168,13 +172,13 @@ def test_a_text_that_no_file_can_hold_is_refused(desk: Desk, value: str) -> None
         lambda: desk.fabric.create("New", metadata={value: 1}),
         lambda: desk.fabric.create("New", key=value),
     ):
-        refused(desk, call)
+        assert_refused(desk, call)
 
 
 @pytest.mark.parametrize("status", ["doing", "Ready", "archive", "", "ready\n", "../ready", "in_progress"])
 def test_a_status_that_does_not_exist_is_refused(desk: Desk, status: str) -> None:
-    refused(desk, lambda: desk.fabric.update(TASK, status=status))  # type: ignore[arg-type] # what a user mistypes
-    refused(desk, lambda: desk.fabric.list(status=status or "-"))  # type: ignore[arg-type] # as above
+    assert_refused(desk, lambda: desk.fabric.update(TASK, status=status))  # type: ignore[arg-type] # what a user mistypes
+    assert_refused(desk, lambda: desk.fabric.list(status=status or "-"))  # type: ignore[arg-type] # as above
 
 
 @pytest.mark.parametrize(
@@ -193,18 +197,18 @@ def test_a_status_that_does_not_exist_is_refused(desk: Desk, status: str) -> Non
     ],
 )
 def test_data_that_no_file_gives_back_the_same_is_refused(desk: Desk, metadata: Any) -> None:
-    refused(desk, lambda: desk.fabric.create("New", metadata=metadata))
-    refused(desk, lambda: desk.fabric.edit(TASK, metadata=metadata))
+    assert_refused(desk, lambda: desk.fabric.create("New", metadata=metadata))
+    assert_refused(desk, lambda: desk.fabric.edit(TASK, metadata=metadata))
 
 
 def test_data_that_is_nested_without_end_is_refused(desk: Desk) -> None:
     deep: Any = []
     for _ in range(10_000):
         deep = [deep]
-    refused(desk, lambda: desk.fabric.create("New", metadata={"x": deep}))
+    assert_refused(desk, lambda: desk.fabric.create("New", metadata={"x": deep}))
     round_and_round: dict[str, Any] = {}
     round_and_round["x"] = round_and_round
-    refused(desk, lambda: desk.fabric.create("New", metadata=round_and_round))
+    assert_refused(desk, lambda: desk.fabric.create("New", metadata=round_and_round))
 
 
 SKIPPED = {"close", "follow", "now"}
@@ -270,34 +274,34 @@ def test_a_value_of_the_wrong_type_is_refused(desk: Desk, operation: str, parame
     if operation == "progress":
         needed |= {"text": "on"}
     for value in wrong_values(annotation):
-        refused(desk, partial(method, **(needed | {parameter: value})), on_record=operation == "handoff_new")
+        assert_refused(desk, partial(method, **(needed | {parameter: value})), on_record=operation == "handoff_new")
 
 
 @pytest.mark.parametrize("name", ["status", "agent", "tag", "search", "limit", "archived", "nonsense"])
 @pytest.mark.parametrize("operation", ["list", "ready", "blocked", "status"])
 def test_a_filter_of_the_wrong_type_is_refused(desk: Desk, operation: str, name: str) -> None:
     for value in (object(), b"x", {"a": 1}, 1.5, -1 if name == "limit" else [object()]):
-        refused(desk, partial(getattr(desk.fabric, operation), **{name: value}))
+        assert_refused(desk, partial(getattr(desk.fabric, operation), **{name: value}))
 
 
 def test_an_actor_that_is_no_name_is_refused(desk: Desk) -> None:
     for actor in ("", "x" * 10_000, "two\nlines", "a\x00", "\ud800"):
         fabric = Fabric(desk.store, desk.clock, desk.fabric.services.environment.policy, actor)
-        refused(desk, partial(fabric.create, "New"))
+        assert_refused(desk, partial(fabric.create, "New"))
 
 
 @pytest.mark.parametrize("agent", ["", "two words", "../x", "x" * 200, "a\x00", "\ud800", "é", "-x"])
 def test_an_agent_that_is_no_name_is_refused(desk: Desk, agent: str) -> None:
-    refused(desk, lambda: desk.fabric.claim(TASK, agent=agent))
-    refused(desk, lambda: desk.fabric.claim(agent=agent))
+    assert_refused(desk, lambda: desk.fabric.claim(TASK, agent=agent))
+    assert_refused(desk, lambda: desk.fabric.claim(agent=agent))
     if agent:
-        refused(desk, lambda: desk.fabric.create("New", agent=agent))
+        assert_refused(desk, lambda: desk.fabric.create("New", agent=agent))
 
 
 @pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf"), 1e300, 10**12])
 def test_a_lease_that_nobody_could_keep_is_refused(desk: Desk, ttl: float) -> None:
-    refused(desk, lambda: desk.fabric.claim(TASK, agent="ada", ttl=ttl))
-    refused(desk, lambda: desk.fabric.heartbeat(RUNNING, agent="ada", ttl=ttl))
+    assert_refused(desk, lambda: desk.fabric.claim(TASK, agent="ada", ttl=ttl))
+    assert_refused(desk, lambda: desk.fabric.heartbeat(RUNNING, agent="ada", ttl=ttl))
 
 
 def test_what_was_refused_left_a_directory_that_works(desk: Desk, tmp_path: Path) -> None:

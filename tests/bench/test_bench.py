@@ -14,31 +14,30 @@ from aof.bench.rounds import Figure, RoundEntry, Subject
 from bench.__main__ import main
 
 
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, object], Path]:
+@pytest.fixture
+def quick(tmp_path: Path) -> tuple[str, dict[str, object], Path]:
     for library in ("huey", "persistqueue"):
         pytest.importorskip(library, reason="pip install 'aof-fabric[bench]'")
-    folder = tmp_path_factory.mktemp("bench")
-    out = folder / "figures.json"
+    out = tmp_path / "figures.json"
     with pytest.MonkeyPatch.context() as patch:
         shown: list[str] = []
         patch.setattr("bench.backlog._installed", lambda _folder: None)  # tests reach no registry
         patch.setattr("builtins.print", lambda *words, **_: shown.extend(map(str, words)))
-        arguments = ["--quick", "--rounds", "1", "--seconds", "0.05", "--dir", str(folder / "disk"), "--json", str(out)]
+        disk = tmp_path / "disk"
+        arguments = ["--quick", "--rounds", "1", "--seconds", "0.05", "--dir", str(disk), "--json", str(out)]
         assert main(arguments) == 0
-    return "\n".join(shown), json.loads(out.read_text()), folder
+    return "\n".join(shown), json.loads(out.read_text()), disk
 
 
-def test_the_table_says_where_it_was_measured(quick: tuple[str, dict[str, object], Path]) -> None:
-    text, figures, _ = quick
+def test_a_run_says_where_and_has_every_part_and_requirement_in_its_table_and_leaves_nothing_on_the_disk(
+    quick: tuple[str, dict[str, object], Path],
+) -> None:
+    """One test, as a run takes long: several workers would each make one."""
+    text, figures, disk = quick
     assert "file system:" in text
     machine = figures["machine"]
     assert isinstance(machine, dict)
     assert {"date", "file system", "machine", "python", "compared with"} <= machine.keys()
-
-
-def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict[str, object], Path]) -> None:
-    _, figures, _ = quick
     rows = figures["rows"]
     assert isinstance(rows, list)
     parts = list(dict.fromkeys(row["part"].split(":")[0] for row in rows))
@@ -79,11 +78,7 @@ def test_every_part_and_every_requirement_is_in_the_table(quick: tuple[str, dict
     }
     assert all(row["verdict"] for row in rows if row["need"])
     assert all(row["figure"]["value"] >= 0 for row in rows if row["figure"])
-
-
-def test_nothing_is_left_on_the_disk(quick: tuple[str, dict[str, object], Path]) -> None:
-    _, _, folder = quick
-    assert list((folder / "disk").iterdir()) == []
+    assert list(disk.iterdir()) == []
 
 
 def test_a_subject_that_fails_says_why(tmp_path: Path) -> None:

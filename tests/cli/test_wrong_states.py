@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def said_well(said: Ended, code: int, *words: str) -> None:
+def assert_said_well(said: Ended, code: int, *words: str) -> None:
     """One sentence and a hint on standard error, nothing else."""
     assert said.code == code, said.err
     assert "Traceback" not in said.err
@@ -134,7 +134,7 @@ def test_a_missing_permission_is_told(folder: Path) -> None:
         as_others = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
     locks.chmod(0o000)
     try:
-        said_well(
+        assert_said_well(
             aof("create", "second", cwd=folder, prefix=as_others), 1, "is read-only for this user", "the right to write"
         )
         said = aof("list", "--json", cwd=folder, prefix=as_others)
@@ -147,20 +147,20 @@ def test_a_missing_permission_is_told(folder: Path) -> None:
 
 
 def test_no_data_directory_shows_the_way_to_one(tmp_path: Path) -> None:
-    said_well(aof("list", cwd=tmp_path), 3, "there is no .aof directory here or above", "aof init")
-    said_well(aof("list", "--data-dir", "elsewhere", cwd=tmp_path), 3, "aof --data-dir elsewhere init")
+    assert_said_well(aof("list", cwd=tmp_path), 3, "there is no .aof directory here or above", "aof init")
+    assert_said_well(aof("list", "--data-dir", "elsewhere", cwd=tmp_path), 3, "aof --data-dir elsewhere init")
 
 
 def test_a_directory_of_a_newer_version_is_left_alone(folder: Path) -> None:
     (folder / ".aof/aof.toml").write_text("schemaVersion = 99\n")
     for verb in ("list", "doctor"):
-        said_well(aof(verb, cwd=folder), 1, "schemaVersion 99", "newer")
+        assert_said_well(aof(verb, cwd=folder), 1, "schemaVersion 99", "newer")
     assert aof("create", "x", "--json", cwd=folder).error["code"] == "unsupported_version"
 
 
 def test_settings_that_cannot_be_used_are_the_datas_fault_and_not_the_callers(folder: Path) -> None:
     (folder / ".aof/aof.toml").write_text("lease = [\n")
-    said_well(aof("list", cwd=folder), 5, "aof.toml", "every setting has a default")
+    assert_said_well(aof("list", cwd=folder), 5, "aof.toml", "every setting has a default")
     assert aof("doctor", "--json", cwd=folder).data["problems"][0]["code"] == "settings_unusable"
 
 
@@ -169,18 +169,20 @@ def test_settings_that_cannot_be_used_are_the_datas_fault_and_not_the_callers(fo
 
 def test_a_verb_that_does_not_fit_the_status_says_what_it_is_for(folder: Path) -> None:
     rejected = aof("reject", "001", "--reason", "no tests", cwd=folder)  # --reason is how others call --blocker
-    said_well(rejected, 1, "is ready; only a task in review can be rejected", "aof show")
+    assert_said_well(rejected, 1, "is ready; only a task in review can be rejected", "aof show")
     assert aof("claim", "001", "--agent", "ada", cwd=folder).code == 0
     unblocked = aof("unblock", "001", cwd=folder)
-    said_well(unblocked, 1, "is in-progress; only a blocked task can be unblocked", "aof show")
+    assert_said_well(unblocked, 1, "is in-progress; only a blocked task can be unblocked", "aof show")
 
 
 def test_a_status_reads_as_english_where_it_stands_in_a_sentence(folder: Path) -> None:
     assert aof("create", "second", "--dep", "001", cwd=folder).code == 0
     assert aof("complete", "001", "--agent", "ada", cwd=folder).code == 0
-    said_well(aof("claim", "001", "--agent", "bob", cwd=folder), 1, "-001 is in review", "aof approve")
-    said_well(aof("claim", "002", "--agent", "bob", cwd=folder), 1, "-001, which is in review")
-    said_well(aof("progress", "001", "--text", "x", "--agent", "bob", cwd=folder), 4, "is in review: nobody is running")
+    assert_said_well(aof("claim", "001", "--agent", "bob", cwd=folder), 1, "-001 is in review", "aof approve")
+    assert_said_well(aof("claim", "002", "--agent", "bob", cwd=folder), 1, "-001, which is in review")
+    assert_said_well(
+        aof("progress", "001", "--text", "x", "--agent", "bob", cwd=folder), 4, "is in review: nobody is running"
+    )
     assert "is in review" in aof("ready", "--explain", cwd=folder).out
 
 
@@ -208,7 +210,7 @@ def test_a_status_reads_as_english_where_it_stands_in_a_sentence(folder: Path) -
     ],
 )
 def test_a_typo_is_met_with_what_was_meant(folder: Path, words: tuple[str, ...], code: int, expected: str) -> None:
-    said_well(aof(*words, cwd=folder), code, expected)
+    assert_said_well(aof(*words, cwd=folder), code, expected)
 
 
 def test_bytes_that_are_no_text_are_refused(folder: Path) -> None:
@@ -221,7 +223,7 @@ def test_bytes_that_are_no_text_are_refused(folder: Path) -> None:
         timeout=DEADLINE,
         check=False,
     )
-    said_well(Ended(done), 2)
+    assert_said_well(Ended(done), 2)
 
 
 def test_a_terminal_that_lacks_letters_gets_what_it_can_show(folder: Path) -> None:
@@ -354,7 +356,7 @@ def test_of_two_terminals_one_claims(folder: Path) -> None:
 
 def test_a_file_that_is_no_export_is_told_in_one_sentence(folder: Path) -> None:
     (folder / "junk.tar.gz").write_text("junk", encoding="utf-8")
-    said_well(aof("--data-dir", "new", "import", "junk.tar.gz", cwd=folder), 2, "junk.tar.gz cannot be read")
+    assert_said_well(aof("--data-dir", "new", "import", "junk.tar.gz", cwd=folder), 2, "junk.tar.gz cannot be read")
     assert not (folder / "new").exists()
 
 
@@ -370,5 +372,5 @@ def test_a_merge_that_nobody_has_settled_is_named_as_that(folder: Path, where: s
         text = ours.replace('title: "first"', both)
     file.write_text(text, encoding="utf-8")
     claimed = aof("claim", "001", "--agent", "ada", cwd=folder)
-    said_well(claimed, 5, "merge that nobody has settled", "Keep one side", "doctor --fix")
+    assert_said_well(claimed, 5, "merge that nobody has settled", "Keep one side", "doctor --fix")
     assert "merge that nobody has settled" in aof("show", "001", cwd=folder).out

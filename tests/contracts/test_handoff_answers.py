@@ -458,7 +458,8 @@ def held_by_nobody(fabric: Fabric) -> str:
 def test_nobody_speaks_for_others_by_the_name_of_the_service(fabric: Fabric) -> None:
     one = start(fabric, "delegation", fabric.create("W").task_id, "ada", "bob")
     refuses("not_addressee", fabric.handoff_accept, one.id, agent="aof")
-    refuses("not_addressee", fabric.handoff_withdraw, one.id, agent="aof", reason="mine")
+    refused = refuses("not_addressee", fabric.handoff_withdraw, one.id, agent="aof", reason="mine")
+    assert refused.hint
 
 
 def test_what_is_finished_is_not_taken_on_any_more(fabric: Fabric) -> None:
@@ -466,7 +467,7 @@ def test_what_is_finished_is_not_taken_on_any_more(fabric: Fabric) -> None:
     one = start(fabric, "delegation", task_id, "ada", "bob")
     fabric.cancel(task_id)
     refuses("invalid_transition", fabric.handoff_accept, one.id, agent="bob")
-    refuses("invalid_transition", start, fabric, "delegation", task_id, "ada", "cem")
+    assert refuses("invalid_transition", start, fabric, "delegation", task_id, "ada", "cem").hint
 
 
 def test_a_rejected_request_by_message_blocks_the_child_on_every_way(fabric: Fabric) -> None:
@@ -482,4 +483,4 @@ def test_a_rejected_request_by_message_blocks_the_child_on_every_way(fabric: Fab
 def test_only_an_escalation_goes_further_up(fabric: Fabric) -> None:
     one = start(fabric, "delegation", fabric.create("W").task_id, "ada", "bob")
     fabric.handoff_accept(one.id, agent="bob")
-    refuses("invalid", fabric.handoff_escalate, one.id, agent="bob", rationale="no")
+    assert refuses("invalid", fabric.handoff_escalate, one.id, agent="bob", rationale="no").hint

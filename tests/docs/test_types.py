@@ -16,6 +16,7 @@ CHECKERS = {
     "mypy": ("mypy", "--strict", "--no-incremental"),
     "pyright": ("pyright", "--pythonpath", sys.executable),
 }
+SATISFIED = {"mypy": "Success: no issues found", "pyright": "0 errors, 0 warnings"}
 
 
 def worker() -> str:
@@ -37,7 +38,9 @@ def check(checker: str, program: str, place: Path) -> tuple[int, str]:
 
 @pytest.mark.parametrize("checker", CHECKERS)
 def test_a_strict_type_checker_accepts_the_worker_of_the_docs(checker: str, tmp_path: Path) -> None:
-    assert check(checker, worker(), tmp_path) == (0, check(checker, "", tmp_path)[1])
+    code, said = check(checker, worker(), tmp_path)
+    assert code == 0, said
+    assert SATISFIED[checker] in said
 
 
 @pytest.mark.parametrize("checker", CHECKERS)

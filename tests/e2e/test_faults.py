@@ -17,6 +17,7 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import AofError, LockTimeout
+from aof.kernel import faults
 from aof.kernel.dispatcher import Dispatcher
 from aof.kernel.ports import Ended
 from aof.messages.protocol import PAYLOADS
@@ -36,6 +37,12 @@ from tests.support.messages import accepted, rejected, report, request, update
 from tests.support.service import directory, scripted
 
 REFERENCE = re.compile(r"FAULT-[0-9a-f]{8}")
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has failed is tried again a little later, and later each time, but not after seconds."""
+    monkeypatch.setattr(faults, "_FIRST", 0.2)
 
 
 class Bench:
@@ -65,7 +72,7 @@ class Bench:
             assert fabric.doctor().ok, fabric.doctor()
             return [json.loads(line) for line in self.said.getvalue().splitlines()]
 
-    def check(self, lines: list[dict[str, Any]], *, most: int = 10) -> None:
+    def assert_others_finished(self, lines: list[dict[str, Any]], *, most: int = 10) -> None:
         """The others are finished, the fault is told with a reference, and nobody span."""
         with open_fabric(self.root, actor="pm") as fabric:
             assert [fabric.get(one).status for one in self.others] == ["review", "review"]
@@ -94,7 +101,7 @@ def test_an_action_that_raises_holds_up_nobody_else(name: str, tmp_path: Path, m
 
     monkeypatch.setitem(scheduler_steps._CARRIERS, name, broken)
     monkeypatch.setattr(Tick, "planned", forced)
-    bench.check(bench.run())
+    bench.assert_others_finished(bench.run())
 
 
 @pytest.mark.parametrize("name", [*sorted(host._MEANINGS), None], ids=str)
@@ -119,7 +126,7 @@ def test_an_end_that_raises_holds_up_nobody_else(
         monkeypatch.setitem(host._MEANINGS, name, broken)
     monkeypatch.setattr(Hosting, "ended", stopped)
     monkeypatch.setattr(Service, "_finished", _when_others_are_done(bench))
-    bench.check(bench.run())
+    bench.assert_others_finished(bench.run())
 
 
 def _when_others_are_done(bench: Bench) -> Callable[[Service], bool]:
@@ -218,7 +225,7 @@ def test_a_job_that_raises_once_is_tried_again(name: str, tmp_path: Path, monkey
     monkeypatch.setattr(up, "_LOOK_ANYWAY", 0.2)  # seconds; a scan is due after five of these
     job = up._JOBS[name]
     monkeypatch.setitem(up._JOBS, name, lambda service: job(service) if bench.calls else bench.breaks())
-    bench.check(bench.run())
+    bench.assert_others_finished(bench.run())
 
 
 @pytest.mark.parametrize("name", ["poll", "fence"])
@@ -226,7 +233,7 @@ def test_a_host_that_raises_once_goes_on(name: str, tmp_path: Path, monkeypatch:
     bench = Bench(tmp_path)
     step = getattr(Hosting, name)
     monkeypatch.setattr(Hosting, name, lambda self, *given: step(self, *given) if bench.calls else bench.breaks())
-    bench.check(bench.run())
+    bench.assert_others_finished(bench.run())
 
 
 def test_a_job_that_keeps_failing_ends_only_a_service_that_is_to_end(
@@ -249,7 +256,7 @@ def test_a_task_that_no_plan_can_be_made_for_is_left_out(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(tick, "plan", broken)
     lines = bench.run()
-    bench.check(lines, most=200)
+    bench.assert_others_finished(lines, most=200)
     assert len([line for line in lines if line["action"] == "fault"]) <= 3, "said once, then seldom"
 
 
@@ -349,4 +356,4 @@ def test_a_handler_that_raises_once_goes_on(
 
     monkeypatch.setattr(owner, name, broken)
     monkeypatch.setattr(Service, "_tell", edited)
-    bench.check(bench.run())
+    bench.assert_others_finished(bench.run())

@@ -253,7 +253,7 @@ class Ring:
             return [one.id for one in fabric.tasks(tag="a2a")]
 
 
-def _around(ring: Ring, kills: int) -> None:
+def _assert_comes_around(ring: Ring, kills: int) -> None:
     """From the first to each of the others and back to the first, which does it; each is killed on the way."""
     for name in ring.names:
         ring.start(name)
@@ -297,7 +297,7 @@ def test_services_finish_a_chain_of_delegated_tasks_while_each_is_killed(
 ) -> None:
     ring = Ring(tmp_path, monkeypatch.setenv, names)
     try:
-        _around(ring, kills)
+        _assert_comes_around(ring, kills)
     finally:
         for up in ring.ups.values():
             with up:

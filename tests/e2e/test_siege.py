@@ -10,7 +10,7 @@ from aof.service.bootstrap import open_fabric
 from bench.siege import Attack, Siege, besiege
 
 
-def _unharmed(siege: Siege, attack: Attack) -> None:
+def _assert_unharmed(siege: Siege, attack: Attack) -> None:
     """Every call of an agent has succeeded already, or the siege would have raised."""
     assert len(siege.besieged) >= attack.agents * 4
     with open_fabric(siege.root, actor="pm") as fabric:
@@ -28,10 +28,10 @@ def _unharmed(siege: Siege, attack: Attack) -> None:
 
 def test_a_small_attack_harms_nobody(tmp_path: Path) -> None:
     attack = Attack.quick()
-    _unharmed(besiege(tmp_path, attack), attack)
+    _assert_unharmed(besiege(tmp_path, attack), attack)
 
 
 @pytest.mark.full
 def test_a_thousand_half_open_connections_and_wrong_tokens_harm_nobody(tmp_path: Path) -> None:
     attack = Attack()
-    _unharmed(besiege(tmp_path, attack), attack)
+    _assert_unharmed(besiege(tmp_path, attack), attack)

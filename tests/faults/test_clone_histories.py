@@ -10,7 +10,7 @@ import pytest
 from tests.support.clone_histories import Histories
 
 
-def _proved(folder: Path, seed: int, count: int, rounds: int, orders: int) -> None:
+def _assert_proved(folder: Path, seed: int, count: int, rounds: int, orders: int) -> None:
     histories = Histories(folder, seed, count)
     histories.work(rounds, most=3)
     every = list(itertools.permutations(range(count)))
@@ -26,10 +26,10 @@ def _proved(folder: Path, seed: int, count: int, rounds: int, orders: int) -> No
 def test_any_order_and_grouping_of_merges_gives_the_same_bytes_and_loses_nothing(
     tmp_path: Path, seed: int, count: int
 ) -> None:
-    _proved(tmp_path, seed, count, rounds=2, orders=2)
+    _assert_proved(tmp_path, seed, count, rounds=2, orders=2)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(3, 19))
 def test_long_histories_of_three_clones_come_together_in_every_order(tmp_path: Path, seed: int) -> None:
-    _proved(tmp_path, seed, 3, rounds=4, orders=6)
+    _assert_proved(tmp_path, seed, 3, rounds=4, orders=6)

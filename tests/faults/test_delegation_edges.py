@@ -20,6 +20,8 @@ from tests.support.disks import DyingDisk, SteppingDisk
 from tests.support.messages import request
 from tests.support.requirements import requirement
 
+pytestmark = pytest.mark.usefixtures("few_stripes")
+
 MONDAY = "2026-03-02T09:00:00Z"
 PARENT, OTHER = "TASK-2026-03-02-001", "TASK-2026-03-02-002"
 Act = Callable[[Fabric], object]

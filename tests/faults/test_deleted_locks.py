@@ -53,7 +53,7 @@ def deleting(root: Path, part: str, every: float, ended: threading.Event) -> Non
                 path.unlink()
 
 
-def race(root: Path, part: str, *, tasks: int, processes: int, every: float) -> None:
+def assert_one_winner_each(root: Path, part: str, *, tasks: int, processes: int, every: float) -> None:
     """Several processes claim all tasks while somebody deletes; each has one winner, and that winner knows it."""
     with open_fabric(root, actor="pm") as fabric:
         made = [fabric.create(f"Work {number}").task_id for number in range(tasks)]
@@ -84,14 +84,14 @@ def race(root: Path, part: str, *, tasks: int, processes: int, every: float) -> 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_task_has_one_winner_while_somebody_deletes_locks(root: Path, part: str) -> None:
-    race(root, part, tasks=12, processes=4, every=0.003)
+    assert_one_winner_each(root, part, tasks=12, processes=4, every=0.003)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("round_", range(5))
 @pytest.mark.parametrize("part", PARTS)
 def test_the_same_over_and_over(root: Path, part: str, round_: int) -> None:
-    race(root, part, tasks=30, processes=6, every=0.001 * (round_ + 1))
+    assert_one_winner_each(root, part, tasks=30, processes=6, every=0.001 * (round_ + 1))
 
 
 def test_a_writer_whose_lock_was_deleted_begins_again_and_loses(root: Path) -> None:

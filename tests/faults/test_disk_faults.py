@@ -19,6 +19,8 @@ from tests.support.disks import FailingDisk, Step
 from tests.support.invariants import check_invariants, check_it_goes_on, log_lines, open_store
 from tests.support.scenarios import STORIES, Story, Teller, claim, copy, create, prepare, progress
 
+pytestmark = pytest.mark.usefixtures("few_stripes")
+
 FAULTS = {
     "failing": {"number": errno.EIO},
     "full for good": {"number": errno.ENOSPC, "lasting": True},
@@ -124,7 +126,7 @@ def test_opening_under_a_new_boot_on_a_failing_disk_can_be_tried_again(shm_path:
     open_store(copy(shm_path / "before", shm_path / "counted"), disk=counting, boot_id=lambda: "next").close()
     for number, step in enumerate(counting.taken):
         if step.data.endswith(b"idle\n") and not step.path.endswith("stripe-01"):
-            continue  # there are 64 of them, and they are all the same
+            continue  # they are all the same
         for fault in (errno.ENOSPC, errno.EIO):
             root = copy(shm_path / "before", shm_path / "failed")
             try:

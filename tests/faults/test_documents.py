@@ -108,6 +108,7 @@ def _text(root: Path, name: str) -> str:
 
 @requirement("comms.worklog.compact-move", "comms.event.decision-recorded")
 @pytest.mark.parametrize("act", [first, post, decide, now, work, compact], ids=lambda act: act.__name__)
+@pytest.mark.usefixtures("few_stripes")
 def test_whatever_step_a_writer_dies_at_everything_stands_there_once(shm_path: Path, act: Act) -> None:
     before = shm_path / "before"
     (empty if act is first else prepared)(before)

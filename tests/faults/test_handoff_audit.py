@@ -20,6 +20,8 @@ from tests.support.invariants import fabric_on, log_lines, open_store
 from tests.support.requirements import requirement
 from tests.support.scenarios import copy
 
+pytestmark = pytest.mark.usefixtures("few_stripes")
+
 SHOWS: dict[str, AuditStep] = {
     "requested": "initiated",
     "accepted": "accepted",

@@ -17,6 +17,8 @@ from tests.support.indexes import open_fabric
 from tests.support.invariants import fabric_on, open_store
 from tests.support.scenarios import STORIES, Story, Teller, copy, prepare, told
 
+pytestmark = pytest.mark.usefixtures("few_stripes")
+
 
 class _Killed(BaseException):
     """Stands for the end of a process."""
@@ -82,7 +84,7 @@ def _die(root: Path, story: Story, before: Teller, number: int = -1) -> DyingDis
     return disk
 
 
-def _die_and_go_on(shm_path: Path, name: str) -> None:
+def _assert_the_next_finishes_it(shm_path: Path, name: str) -> None:
     """Die at a step; somebody only looks, on this boot and the next; then somebody works on another task."""
     story = STORIES[name]
     before = prepare(shm_path / "before", story)
@@ -111,7 +113,7 @@ def _die_and_go_on(shm_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["claim again", "complete without review"])
 def test_whatever_step_a_writer_dies_at_a_command_on_another_task_finishes_it(shm_path: Path, name: str) -> None:
-    _die_and_go_on(shm_path, name)
+    _assert_the_next_finishes_it(shm_path, name)
 
 
 @pytest.mark.parametrize("boot", ["the-same-boot", "the next"])
@@ -129,7 +131,7 @@ def test_a_checkpoint_removes_the_temporary_files_of_tasks_and_no_others(root: P
 @pytest.mark.full
 @pytest.mark.parametrize("name", [name for name, story in STORIES.items() if not story.by_hand])
 def test_the_same_for_every_command(shm_path: Path, name: str) -> None:
-    _die_and_go_on(shm_path, name)
+    _assert_the_next_finishes_it(shm_path, name)
 
 
 def test_the_service_finishes_what_was_left_with_its_first_round(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

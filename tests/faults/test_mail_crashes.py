@@ -20,6 +20,8 @@ from tests.support.disks import DyingDisk, SteppingDisk
 from tests.support.mail import objections
 from tests.support.requirements import requirement
 
+pytestmark = pytest.mark.usefixtures("few_stripes")
+
 MONDAY = "2026-03-02T09:00:00Z"
 FIRST, SECOND = "MSG-20260302-001", "MSG-20260302-002"
 BODIES = {FIRST: "The first body.", SECOND: "The second body."}
@@ -46,7 +48,7 @@ def _prepared(root: Path) -> None:
     fabric.close()
 
 
-def _checked(root: Path, boot: str) -> None:
+def _assert_checked(root: Path, boot: str) -> None:
     """What the log says of each message is what the files say, and mail goes on."""
     fabric = opened(root, FakeClock(MONDAY), boot=boot)
     try:
@@ -80,8 +82,8 @@ def test_whatever_step_a_writer_dies_at_every_message_is_in_one_place(shm_path: 
         died(before, shm_path / "dead", FakeClock(MONDAY), act, DyingDisk(number, moment, swaps=True))
         try:
             shutil.copytree(shm_path / "dead", shm_path / "rebooted")
-            _checked(shm_path / "rebooted", "two")
-            _checked(shm_path / "dead", "one")
+            _assert_checked(shm_path / "rebooted", "two")
+            _assert_checked(shm_path / "dead", "one")
         except BaseException as error:
             error.add_note(f"died {moment.value} step {number}: {steps[number]}")
             raise
@@ -97,5 +99,5 @@ def test_a_mailbox_that_a_power_cut_has_taken_comes_back_from_the_log(shm_path: 
         mailbox.write_bytes(left)
         root = shm_path / "rebooted"
         shutil.copytree(shm_path / "dead", root)
-        _checked(root, "two")
+        _assert_checked(root, "two")
         shutil.rmtree(root)

@@ -96,13 +96,13 @@ def test_an_edit_that_no_command_would_accept_is_refused(desk: Desk, line: str) 
 def test_a_dependency_on_itself_by_hand_is_refused(desk: Desk) -> None:
     task_id = desk.create()
     desk.change(task_id, "---\n\nA", f'dependsOn: ["{task_id}"]\n---\n\nA')
-    desk.refused(task_id)
+    assert desk.refused(task_id).hint
 
 
 def test_a_title_without_end_is_refused(desk: Desk) -> None:
     task_id = desk.create()
     desk.change(task_id, '"Write it"', f'"{"x" * 5_000}"')
-    desk.refused(task_id)
+    assert desk.refused(task_id).hint
 
 
 @pytest.mark.parametrize("kind", ["link to a file", "pipe", "folder"])

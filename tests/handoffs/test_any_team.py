@@ -154,7 +154,7 @@ class Story:
         assert self.fabric.audit_verify().ok
 
 
-def lived(script: tuple[list[str], list[tuple[Any, ...]], str]) -> None:
+def assert_ends_well(script: tuple[list[str], list[tuple[Any, ...]], str]) -> None:
     """Let a story happen, and look at its end."""
     kinds_, acts_, on_timeout = script
     story = Story(kinds_, on_timeout)
@@ -167,7 +167,7 @@ def lived(script: tuple[list[str], list[tuple[Any, ...]], str]) -> None:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scripts)
 def test_no_handoff_stays_open_for_ever(script: tuple[list[str], list[tuple[Any, ...]], str]) -> None:
-    lived(script)
+    assert_ends_well(script)
 
 
 @pytest.mark.full
@@ -176,4 +176,4 @@ def test_no_handoff_stays_open_for_ever(script: tuple[list[str], list[tuple[Any,
 def test_no_handoff_stays_open_for_ever_in_many_more_lives(
     script: tuple[list[str], list[tuple[Any, ...]], str],
 ) -> None:
-    lived(script)
+    assert_ends_well(script)

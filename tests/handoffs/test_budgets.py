@@ -138,7 +138,7 @@ def test_a_link_out_of_the_tasks_folder_is_not_followed(root: Path, tmp_path: Pa
     shop.deliver(task_id, a=1)
     (tmp_path / "long").write_text("x\n" * 1000)
     (root / "tasks" / "in-progress" / task_id / "outputs" / "link").symlink_to(tmp_path / "long")
-    shop.fabric.complete(task_id, actor="ada", deliverables=["outputs/link"])
+    assert shop.fabric.complete(task_id, actor="ada", deliverables=["outputs/link"]).task_id == task_id
 
 
 def test_work_that_is_blocked_is_always_reported(root: Path) -> None:

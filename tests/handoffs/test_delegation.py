@@ -264,13 +264,13 @@ def test_who_has_claimed_the_child_may_still_turn_it_down_and_nobody_else(post: 
 def test_a_finished_task_is_not_handed_off(post: Post) -> None:
     parent = post.running()
     for status in ("done", "cancelled", "deadletter"):
-        post.refuses("invalid_transition", request(post.room.task(status), parent))
+        assert post.refuses("invalid_transition", request(post.room.task(status), parent)).detail
 
 
 def test_a_parent_that_nobody_runs_is_its_agents(post: Post) -> None:
     parent, child = post.room.task(agent="ada"), post.room.task()
-    post.refuses("not_lease_holder", request(child, parent, "bob", "cem"))
-    post.takes(request(child, parent, "ada", "cem"))
+    assert post.refuses("not_lease_holder", request(child, parent, "bob", "cem")).detail
+    assert post.takes(request(child, parent, "ada", "cem")).outcome == "accepted"
 
 
 @requirement("aof1.idempotency.handoff-resent")

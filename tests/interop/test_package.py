@@ -35,11 +35,11 @@ DAY = (
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel and the sdist."""
     folder = tmp_path_factory.mktemp("dist")
-    _run(sys.executable, "-m", "hatchling", "build", "-d", str(folder), cwd=ROOT)
+    _assert_runs(sys.executable, "-m", "hatchling", "build", "-d", str(folder), cwd=ROOT)
     return folder
 
 
-def _run(*words: str, cwd: Path) -> str:
+def _assert_runs(*words: str, cwd: Path) -> str:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AOF_", "PYTHON"))}
     done = subprocess.run(words, cwd=cwd, env=kept, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, (words, done.stdout[-3000:], done.stderr[-3000:])
@@ -61,27 +61,27 @@ def _installed(python: str, folder: Path, what: str) -> Path:
     if python == sys.executable:
         venv.create(folder / "env", with_pip=True)
     else:
-        _run(python, "-m", "venv", str(folder / "env"), cwd=folder)
+        _assert_runs(python, "-m", "venv", str(folder / "env"), cwd=folder)
     bin_ = folder / "env" / "bin"
-    _run(str(bin_ / "python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check", what, cwd=folder)
-    _run(str(bin_ / "python"), "-m", "pip", "check", cwd=folder)
+    _assert_runs(str(bin_ / "python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check", what, cwd=folder)
+    _assert_runs(str(bin_ / "python"), "-m", "pip", "check", cwd=folder)
     return bin_
 
 
-def _a_day_with(bin_: Path, folder: Path) -> None:
+def _assert_a_day_works_with(bin_: Path, folder: Path) -> None:
     project = folder / "project"
     project.mkdir()
     for words in DAY:
-        _run(str(bin_ / "aof"), *words, cwd=project)
-    tasks = json.loads(_run(str(bin_ / "python"), "-m", "aof", "list", "--json", cwd=project))["data"]["tasks"]
+        _assert_runs(str(bin_ / "aof"), *words, cwd=project)
+    tasks = json.loads(_assert_runs(str(bin_ / "python"), "-m", "aof", "list", "--json", cwd=project))["data"]["tasks"]
     assert {task["status"] for task in tasks} == {"done", "ready"}
-    _run(str(bin_ / "python"), "-c", "import aof; aof.open('.aof').close()", cwd=project)
+    _assert_runs(str(bin_ / "python"), "-c", "import aof; aof.open('.aof').close()", cwd=project)
 
 
 def test_an_index_would_take_both_files_and_show_the_readme(built: Path) -> None:
     files = sorted(map(str, built.iterdir()))
     assert [Path(name).suffix for name in files] == [".whl", ".gz"]
-    assert _run(sys.executable, "-m", "twine", "check", "--strict", *files, cwd=built).count("PASSED") == 2
+    assert _assert_runs(sys.executable, "-m", "twine", "check", "--strict", *files, cwd=built).count("PASSED") == 2
 
 
 def test_the_wheel_holds_the_package_and_its_licence_and_nothing_else(built: Path) -> None:
@@ -106,9 +106,9 @@ def test_a_wheel_that_is_all_there_is_lets_a_team_work_with_agents_over_mcp_and_
     built: Path, tmp_path: Path
 ) -> None:
     bin_ = _installed(sys.executable, tmp_path, str(next(built.glob("*.whl"))))
-    _a_day_with(bin_, tmp_path)
+    _assert_a_day_works_with(bin_, tmp_path)
     project = tmp_path / "project"
-    _run(str(bin_ / "aof"), "init", "--agent", "claude", cwd=project)
+    _assert_runs(str(bin_ / "aof"), "init", "--agent", "claude", cwd=project)
     _shakes_hands(bin_, project)
     _shows_the_board(bin_, project)
 
@@ -146,7 +146,7 @@ def _shows_the_board(bin_: Path, project: Path) -> None:
 
 @pytest.mark.full
 def test_the_sdist_builds_where_nothing_else_is(built: Path, tmp_path: Path) -> None:
-    _a_day_with(_installed(sys.executable, tmp_path, str(next(built.glob("*.tar.gz")))), tmp_path)
+    _assert_a_day_works_with(_installed(sys.executable, tmp_path, str(next(built.glob("*.tar.gz")))), tmp_path)
 
 
 @pytest.mark.full
@@ -158,7 +158,7 @@ def test_every_python_that_is_here_runs_wheel_and_sdist(built: Path, tmp_path: P
     for number, file in enumerate(built.iterdir()):
         folder = tmp_path / str(number)
         folder.mkdir()
-        _a_day_with(_installed(python, folder, str(file)), folder)
+        _assert_a_day_works_with(_installed(python, folder, str(file)), folder)
 
 
 @pytest.mark.full
@@ -169,11 +169,11 @@ def test_with_every_extra_each_surface_loads(built: Path, tmp_path: Path, versio
         pytest.skip(f"there is no Python {version} here")
     bin_ = _installed(python, tmp_path, f"{next(built.glob('*.whl'))}[all]")
     surfaces = ("aof.surfaces.mcp.stdio", "aof.surfaces.http.app", "aof.surfaces.a2a.endpoint", "apprise", "a2a")
-    _run(str(bin_ / "python"), "-c", f"import {', '.join(surfaces)}", cwd=tmp_path)
+    _assert_runs(str(bin_ / "python"), "-c", f"import {', '.join(surfaces)}", cwd=tmp_path)
     project = tmp_path / "project"
     project.mkdir()
-    _run(str(bin_ / "aof"), "init", "--agent", "claude", cwd=project)
-    _run(str(bin_ / "aof"), "up", "--once", "--http", "0", cwd=project)
+    _assert_runs(str(bin_ / "aof"), "init", "--agent", "claude", cwd=project)
+    _assert_runs(str(bin_ / "aof"), "up", "--once", "--http", "0", cwd=project)
 
 
 def test_only_versions_that_can_be_tried_are_promised() -> None:

@@ -203,7 +203,7 @@ class Team(RuleBasedStateMachine):
     def teardown(self) -> None:
         for task in self.world.tasks:
             self.world.check(task)
-        self.world.check_replay()
+        self.world.assert_replay_is_the_same()
 
 
 def test_whatever_a_team_does_the_rules_hold() -> None:

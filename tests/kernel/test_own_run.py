@@ -19,9 +19,12 @@ def test_a_process_with_a_runs_secret_is_refused_what_would_widen_its_rights() -
     assert "ada" not in refused.value.message
 
 
-def test_a_process_without_a_runs_secret_is_not_refused() -> None:
-    for environment in ({}, {"AOF_RUN_SECRET": ""}, {"AOF_ACTOR": "ada"}):
+@pytest.mark.parametrize("environment", [{}, {"AOF_RUN_SECRET": ""}, {"AOF_ACTOR": "ada"}])
+def test_a_process_without_a_runs_secret_is_not_refused(environment: dict[str, str]) -> None:
+    try:
         refuse_in_run("make tokens", environment)
+    except NotAllowed as error:
+        pytest.fail(f"it was refused: {error}")
 
 
 @pytest.mark.parametrize("where", [None, "", "here"])

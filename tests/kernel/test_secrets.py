@@ -241,7 +241,7 @@ def test_a_started_agent_finds_its_secret_in_its_environment_and_nobody_else_doe
     with open_fabric(root, actor="pm") as fabric:
         tasks = [fabric.create("Work", agent=name).task_id for name in ("ada", "bob")]
         with Up(root, "--once") as up:
-            up.process.wait(timeout=60)
+            up.process.wait(60)
         assert [fabric.get(task_id).status for task_id in tasks] == ["review", "review"], up.lines
         printed = (root / f"runs/{tasks[0]}/attempts/1/output.log").read_text()
         first = json.loads((root / f"runs/{tasks[0]}/run.json").read_text())["runId"]

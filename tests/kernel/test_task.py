@@ -27,7 +27,7 @@ def _story() -> tuple[World, str]:
 
 def test_the_log_alone_rebuilds_the_task() -> None:
     world, _ = _story()
-    world.check_replay()
+    world.assert_replay_is_the_same()
 
 
 def test_an_event_that_is_applied_again_changes_nothing() -> None:

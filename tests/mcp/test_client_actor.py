@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from mcp_types import Implementation
 from aof.errors import InvalidInput
 from aof.service.bootstrap import init_data_dir, open_fabric
 from aof.service.serve import actors_by_client
+from tests.support.warm import warm
 from tests.surfaces.doors import environment
 
 
@@ -23,7 +23,8 @@ from tests.surfaces.doors import environment
 def test_the_name_of_the_client_decides_who_acts(tmp_path: Path, client: str, actor: str, mode: str) -> None:
     root, _ = init_data_dir(tmp_path / ".aof")
     variables = environment(Path(root), "claude") | {"AOF_ACTOR_BY_CLIENT": "copilot=copilot"}
-    transport = stdio_client(StdioServerParameters(command=sys.executable, args=["-m", "aof", "mcp"], env=variables))
+    command, *begun = warm()
+    transport = stdio_client(StdioServerParameters(command=command, args=[*begun, "aof", "mcp"], env=variables))
     with start_blocking_portal() as portal:
         asking = Client(transport, mode=mode, client_info=Implementation(name=client, version="1"))
         session: AbstractContextManager[Client] = portal.wrap_async_context_manager(asking)

@@ -126,7 +126,7 @@ def test_every_call_of_a_subject_is_well_formed() -> None:
         for call in calls:
             operation = BY_NAME[call.operation]
             wire = wire_names(Call(call.operation, needed_arguments(operation) | call.arguments))
-            parameters(operation, json.loads(msgspec.json.encode(wire)), tool=True)
+            assert parameters(operation, json.loads(msgspec.json.encode(wire)), tool=True) is not None
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def _answer_handoff(clone: Clone, task_id: str, word: str, verb: str) -> None:
         getattr(clone.fabric, verb)(handoff.id, agent=handoff.to_agent, reason=word)
 
 
-def _run(seed: int, rounds: int = 3) -> Counter[str]:
+def _assert_same_in_any_order(seed: int, rounds: int = 3) -> Counter[str]:
     dice = random.Random(seed)
     with patch("os.urandom", dice.randbytes):  # the same history whenever the same seed is tried
         histories = Histories(dice)
@@ -283,12 +283,12 @@ def _foreign(lanes: list[Lane], tips: list[str], tip: str) -> set[str] | None:
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6))
 def test_any_order_and_grouping_of_merges_gives_the_same_bytes_and_loses_nothing(seed: int) -> None:
-    _run(seed)
+    _assert_same_in_any_order(seed)
 
 
 @pytest.mark.full
 def test_many_histories_in_any_order_meet_every_kind_of_conflict() -> None:
     met: Counter[str] = Counter()
     for seed in range(400):
-        met += _run(seed, rounds=4)
+        met += _assert_same_in_any_order(seed, rounds=4)
     assert all(met[kind] for kind in ("task.superseded", "task.merged", "renumbered", "clashes", "untouched"))

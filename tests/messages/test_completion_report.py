@@ -345,9 +345,9 @@ def test_a_report_on_what_is_done_changes_nothing(post: Post, outcome: str) -> N
 def test_a_report_on_what_nobody_runs_comes_too_late(post: Post, status: str) -> None:
     task_id = post.room.task(status)
     if status == "deadletter":  # ada has run it
-        post.comes_late(report(task_id))
+        assert post.comes_late(report(task_id)).reason == "stale_lease"
     else:
-        post.refuses("stale_lease", report(task_id))
+        assert post.refuses("stale_lease", report(task_id)).detail
 
 
 @requirement("aof1.conflict.replaced-worker")

@@ -23,7 +23,7 @@ JSON = st.recursive(
 )
 
 
-def check(arrived: object) -> None:
+def assert_answered(arrived: object) -> None:
     found = detect(arrived if isinstance(arrived, Incoming) else incoming(arrived))
     if found is None:
         return
@@ -39,10 +39,10 @@ def check(arrived: object) -> None:
 @given(JSON | st.binary(max_size=60))
 @settings(max_examples=400, deadline=None)
 def test_whatever_arrives_is_answered(arrived: object) -> None:
-    check(arrived)
-    check(Incoming(payload=arrived, content=arrived))
+    assert_answered(arrived)
+    assert_answered(Incoming(payload=arrived, content=arrived))
     if isinstance(arrived, str):
-        check(f"AOF/1 {arrived}")
+        assert_answered(f"AOF/1 {arrived}")
         assert isinstance(messages_in(arrived), list)
 
 
@@ -62,10 +62,10 @@ def mutated(draw: st.DrawFn) -> dict[str, Any]:
 @given(mutated())
 @settings(max_examples=400, deadline=None)
 def test_a_message_that_is_almost_right_is_answered(fields: dict[str, Any]) -> None:
-    check(fields)
+    assert_answered(fields)
     try:
         text = json.dumps(fields)
     except ValueError:
         return
-    check(text)
-    check(prefixed(fields))
+    assert_answered(text)
+    assert_answered(prefixed(fields))

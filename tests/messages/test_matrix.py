@@ -82,7 +82,7 @@ class Scene:
         runs = self.fabric.store.attempts(task_id)
         return runs[-1].run_id if runs else "RUN-2026-01-05-998-1"
 
-    def check(self) -> None:
+    def assert_sound(self) -> None:
         """The log alone gives the same tasks, and everything can still be read and asked."""
         replayed: dict[str, Task] = {}
         for event in self.fabric.store.events():
@@ -164,7 +164,7 @@ def test_every_message_of_the_matrix_has_an_answer(kind: str, situation: str) ->
     scene = Scene()
     for payload, more in product(payloads(kind), envelopes()):
         deliver(scene, kind, scene.task(situation), payload, more)
-    scene.check()
+    scene.assert_sound()
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
@@ -173,7 +173,7 @@ def test_every_payload_has_an_answer_in_every_situation(kind: str, situation: st
     scene = Scene()
     for payload in payloads(kind):
         deliver(scene, kind, scene.task(situation), payload, {})
-    scene.check()
+    scene.assert_sound()
 
 
 @st.composite
@@ -194,7 +194,7 @@ def test_messages_one_after_another_leave_a_sound_task(
     for kind, payload, more in sent:
         deliver(scene, kind, task_id, payload, more)
         scene.fabric.session_end()
-    scene.check()
+    scene.assert_sound()
 
 
 def test_a_review_with_blockers_goes_to_review_and_keeps_them() -> None:

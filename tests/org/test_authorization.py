@@ -85,7 +85,7 @@ def test_an_agent_cannot_take_what_is_reserved_for_another(
 def test_an_agent_takes_what_is_for_it_and_whom_the_chart_does_not_know_what_is_for_anybody(
     world: World, fields: dict[str, Any], who: str
 ) -> None:
-    world.claim(world.create(**fields), who)
+    assert world.claim(world.create(**fields), who)
 
 
 def test_an_agent_that_is_not_active_takes_nothing(world: World) -> None:

@@ -176,6 +176,7 @@ def test_a_worker_may_steer_what_it_made_owns_holds_or_is_meant_to_do(world: Wor
     world.claim(mine[-1], "bob")
     for task in mine:
         world.act(commands.Block, task, "bob", reason="x")
+        assert world.tasks[task].status == "blocked"
 
 
 def test_who_was_at_a_task_when_it_got_blocked_may_unblock_it(world: World) -> None:

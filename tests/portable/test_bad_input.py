@@ -65,7 +65,7 @@ def test_a_folder_that_is_no_status_holds_no_task(room: Room, camera: Camera, fa
     ],
 )
 def test_an_edge_to_nothing_is_refused(room: Room, ask: Callable[[Fabric, str], object]) -> None:
-    room.refused("task_not_found", ask, room.fabric, room.task())
+    assert room.refused("task_not_found", ask, room.fabric, room.task()).hint
 
 
 @pytest.mark.parametrize("key", [f'dependsOn: ["{NOWHERE}"]', f'parentId: "{NOWHERE}"'])
@@ -168,4 +168,4 @@ def test_a_key_of_another_request_is_a_conflict(
 ) -> None:
     task_id = fabric.create("One", key="k").task_id
     fabric.edit(task_id, title="Two", key="e")
-    room.refused("key_conflict", ask, fabric, task_id)
+    assert room.refused("key_conflict", ask, fabric, task_id).hint

@@ -125,7 +125,7 @@ NAMES = (
 STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 11), st.integers(0, 11)), max_size=40)
 
 
-def _walk(steps: list[tuple[str, int, int]], org: OrgChart | None) -> None:
+def _assert_agreed_on_every_step(steps: list[tuple[str, int, int]], org: OrgChart | None) -> None:
     clock = FakeClock()
     fabric = memory_fabric(clock=clock, org=org)
     walk = Steps(fabric, clock)
@@ -139,14 +139,14 @@ def _walk(steps: list[tuple[str, int, int]], org: OrgChart | None) -> None:
 def test_a_snapshot_after_any_change_is_the_one_that_a_new_process_takes(
     steps: list[tuple[str, int, int]], *, charted: bool
 ) -> None:
-    _walk(steps, _team() if charted else None)
+    _assert_agreed_on_every_step(steps, _team() if charted else None)
 
 
 @pytest.mark.full
 @settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS, charted=st.booleans())
 def test_after_many_long_histories_it_is_too(steps: list[tuple[str, int, int]], *, charted: bool) -> None:
-    _walk(steps, _team() if charted else None)
+    _assert_agreed_on_every_step(steps, _team() if charted else None)
 
 
 def test_every_step_of_the_walk_happens() -> None:

@@ -46,7 +46,7 @@ def test_neither_a_superseded_run_nor_the_same_name_nor_a_known_run_id_writes(
 def test_the_secret_of_the_run_that_stands_writes(kind: type[commands.OnTask], given: dict[str, object]) -> None:
     world = World()
     task, run = _contested(world)
-    world.act(kind, task, "ada", run=run, proof=_SECRET, **given)
+    assert world.act(kind, task, "ada", run=run, proof=_SECRET, **given).refusal is None
 
 
 def test_the_host_of_a_worker_goes_on_with_the_run_that_it_started() -> None:
@@ -61,4 +61,4 @@ def test_a_new_claim_is_not_contested_any_more() -> None:
     task, run = _contested(world)
     world.act(commands.Release, task, "ada", run=run, proof=_SECRET)
     world.claim(task, "bob")
-    world.act(commands.ReportProgress, task, "bob", text="x")
+    assert world.act(commands.ReportProgress, task, "bob", text="x").refusal is None

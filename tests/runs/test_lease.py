@@ -260,4 +260,4 @@ def test_what_a_task_asks_for_is_cut_to_what_its_agent_may_have() -> None:
 def test_the_settings_may_give_everybody_a_longer_lease() -> None:
     world = World(policy=Policy(lease_ttl_ms=2 * DAY))
     task = world.create()
-    world.act(commands.Claim, task, "ada", ttl_ms=2 * DAY)
+    assert world.act(commands.Claim, task, "ada", ttl_ms=2 * DAY).refusal is None

@@ -107,12 +107,14 @@ def test_a_port_that_is_asked_for_leads_to_the_service_that_serves_it(root: Path
 
 
 def test_whoever_waits_to_open_the_board_is_let_on_once_it_is_served_or_its_starter_is_gone(root: Path) -> None:
+    let_on_when: list[str] = []
     with page.starting(str(root)) as let_on:
         let_on()
         with page.starting(str(root)):
-            pass
+            let_on_when.append("it is served")
     with page.starting(str(root)):
-        pass
+        let_on_when.append("its starter is gone")
+    assert let_on_when == ["it is served", "its starter is gone"]
 
 
 def test_a_service_of_another_user_is_not_believed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def test_a_daemon_without_the_environment_of_its_run_ends_with_the_worker(
     else:
         site = tmp_path / "site"
         _without_cgroups(site, monkeypatch)
-        once(root)
+        once(root, forks=False)
         assert note(root, task_id)["cgroup"] is None
     assert not lives(int(mark.read_text()))
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import shlex
 import signal
 import socket
 import subprocess
@@ -37,6 +38,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from tests.support.waiting import BOUND, eventually
+from tests.support.warm import warm
 
 DAY = date(2026, 2, 21)
 PORTS = ("8420", "7171")
@@ -148,9 +150,12 @@ class Reader:
         self.names: dict[str, str] = {}
         self._moved = datetime.now(tz=UTC).date() - DAY
         self._ports = {port: str(_free_port()) for port in PORTS}
-        self.home, self.project = place / "home", place / "project"
-        for folder in (self.home, self.project):
+        self.home, self.project, self._commands = place / "home", place / "project", place / "bin"
+        for folder in (self.home, self.project, self._commands):
             folder.mkdir()
+        command = self._commands / "aof"
+        command.write_text(f'#!/bin/sh\nexec {shlex.join([*warm(), "aof"])} "$@"\n', encoding="utf-8")
+        command.chmod(0o755)
         (self.home / ".gitconfig").write_text(
             "[user]\nname = You\nemail = you@example.org\n[init]\ndefaultBranch = main\n"
             "[advice]\ndetachedHead = false\nskippedCherryPicks = false\n"
@@ -169,7 +174,7 @@ class Reader:
     def environment(self) -> dict[str, str]:
         """What a person has: a home, a name, and `aof` on the PATH."""
         return {
-            "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"{self._commands}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self.home),
             "LOGNAME": "you",
             "USER": "you",

@@ -6,7 +6,6 @@ Every story uses the surface that people use. What it acknowledges is noted as i
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -277,7 +276,7 @@ def prepare(root: Path, story: Story, *, boot: str = SAME_BOOT) -> Teller:
 def copy(source: Path, target: Path) -> Path:
     """The same directory once more; of the many lock files only those that say something."""
     if target.exists():
-        shutil.rmtree(target)
+        remove(str(target))
     _copy(str(source), str(target))
     adopt(target)
     return target
@@ -295,6 +294,16 @@ def _copy(source: str, target: str) -> None:
         if not (entry.name.startswith("stripe-") and data[STATE_AT : STATE_AT + 5] in (b"", b"idle\n")):
             with open(place, "wb", buffering=0) as file:
                 file.write(data)
+
+
+def remove(target: str) -> None:
+    """Nobody else is there, so this asks less than `shutil.rmtree` does, and takes half as long."""
+    for entry in os.scandir(target):
+        if entry.is_dir(follow_symlinks=False):
+            remove(entry.path)
+        else:
+            os.unlink(entry.path)
+    os.rmdir(target)
 
 
 def told(root: Path, story: Story, disk: Disk, before: Teller) -> Teller:

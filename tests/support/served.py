@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from aof.service.runners.processes import processes_of_run
 from aof.tasks.model import Task
 from tests.support.service import Up
 from tests.support.waiting import BOUND
+from tests.support.warm import warm
 
 
 def create(root: Path, agent: str, **given: Any) -> str:
@@ -41,9 +41,9 @@ def output(root: Path, task_id: str, attempt: int = 1, name: str = "output.log")
     return (root / "runs" / task_id / "attempts" / str(attempt) / name).read_text()
 
 
-def once(root: Path) -> list[dict[str, Any]]:
+def once(root: Path, *, forks: bool = True) -> list[dict[str, Any]]:
     """Serve until nothing is left to do; what was said."""
-    with Up(root, "--once") as up:
+    with Up(root, "--once", forks=forks) as up:
         assert up.finish() == 0
         return up.lines
 
@@ -74,7 +74,7 @@ def freeze(root: Path, place: str, attempt: int = 1) -> None:
 
 def aof(root: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
     """The command line as a process of its own, with nobody to ask."""
-    command = [sys.executable, "-m", "aof", "--data-dir", str(root), *words]
+    command = [*warm(), "aof", "--data-dir", str(root), *words]
     return subprocess.run(
         command,
         capture_output=True,

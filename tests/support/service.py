@@ -16,6 +16,7 @@ from typing import Any, Self
 from aof.service.bootstrap import init_data_dir
 from aof.service.upkeep import trust_data_dir
 from tests.support.waiting import BOUND
+from tests.support.warm import Forked
 
 SCRIPT = Path(__file__).with_name("scripted.py")
 SETTINGS = """schemaVersion = 1
@@ -65,14 +66,22 @@ def having(role: str, *words: str, **more: Any) -> dict[str, Any]:
 
 
 class Up:
-    """A running service; `lines` is what it has said so far."""
+    """A running service; `lines` is what it has said so far. One that never `forks` loads everything itself."""
 
-    def __init__(self, root: Path, *more: str) -> None:
+    def __init__(self, root: Path, *more: str, forks: bool = True) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AOF_")}
-        command = [sys.executable, "-m", "aof", "--data-dir", str(root), "up", "--log-json", *more]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-        )
+        words = ["aof", "--data-dir", str(root), "up", "--log-json", *more]
+        self.process: Forked | subprocess.Popen[str]
+        if forks:
+            self.process = Forked(*words, environment=environment)
+        else:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", *words],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=environment,
+            )
         self.lines: list[dict[str, Any]] = []
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -360,7 +360,7 @@ class World:
     def _reached(self, task_id: str) -> set[str]:
         return {edge for edges in self._edges_from(task_id).values() for edge in edges}
 
-    def check_replay(self) -> None:
+    def assert_replay_is_the_same(self) -> None:
         """The log alone gives the same tasks, runs and results; and so does replaying what was applied already."""
         replayed: dict[str, Task] = {}
         for event in self.events:

@@ -10,7 +10,6 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -33,6 +32,7 @@ from aof.service.bootstrap import init_data_dir, open_fabric
 from aof.surfaces.cli.hints import spell
 from aof.surfaces.cli.main import EXIT_BY_CODE, EXIT_BY_KIND
 from aof.surfaces.http.responses import PREFIX, STATUS_BY_CODE, STATUS_BY_KIND, method_of
+from tests.support.warm import warm
 
 WHO = "tester"
 
@@ -133,7 +133,7 @@ class OnTheCommandLine:
     def run(self, *words: str) -> Answer:
         """Run a command line; the exit code must fit what it says."""
         done = subprocess.run(
-            [sys.executable, "-m", "aof", *words, "--json"],
+            [*warm(), "aof", *words, "--json"],
             env=environment(self.root) | self.variables,
             capture_output=True,
             check=False,
@@ -284,17 +284,18 @@ def mcp_process(
     words: Sequence[str] = (),
 ) -> Any:
     """The transport to a new server process on stdio; `words` are more options of the command."""
-    words = ["-m", "aof", "mcp", "--tools", tools, *words]
+    command, *begun = warm()
+    words = [*begun, "aof", "mcp", "--tools", tools, *words]
     started_for = {"AOF_RUN_ID": run, "AOF_RUN_SECRET": secret}
     seen = environment(root, actor) | {name: value for name, value in started_for.items() if value}
-    return stdio_client(StdioServerParameters(command=sys.executable, args=words, env=seen))
+    return stdio_client(StdioServerParameters(command=command, args=words, env=seen))
 
 
 @contextmanager
 def http_server(root: Path, *words: str) -> Iterator[str]:
     """A server process on a free port of the loopback; its address."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.surfaces.server", str(root), *words],
+        [*warm(), "tests.surfaces.server", str(root), *words],
         env=environment(root),
         stdout=subprocess.PIPE,
         text=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -28,6 +27,7 @@ from tests.support.messages import (
 )
 from tests.support.requirements import requirement
 from tests.support.service import Up, chart, scripted
+from tests.support.warm import warm
 from tests.surfaces.doors import (
     WHO,
     Door,
@@ -179,7 +179,7 @@ def sent(door: Door, lines: list[str], run: str) -> Answers:
 def by_cli(root: Path, text: str, *words: str) -> Answers:
     """What `aof send` answers to its standard input."""
     done = subprocess.run(
-        [sys.executable, "-m", "aof", "send", "-", *words, "--json"],
+        [*warm(), "aof", "send", "-", *words, "--json"],
         env=environment(root), input=text.encode(), capture_output=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from aof.service.bootstrap import init_data_dir
 from tests.support.desk import contents
+from tests.support.warm import warm
 from tests.surfaces.doors import environment
 
 _HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
@@ -26,7 +26,7 @@ def _spoken(root: Path, *lines: bytes, awaited: set[Any]) -> dict[Any, dict[str,
     """What a server says to these lines, by the ID that it answers; it may stop once all awaited ones have come."""
     opening = [json.dumps(message).encode() for message in _OPENING]
     process = subprocess.Popen(
-        [sys.executable, "-m", "aof", "mcp"],
+        [*warm(), "aof", "mcp"],
         env=environment(root),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

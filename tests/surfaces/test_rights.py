@@ -105,7 +105,8 @@ def test_everybody_reads(column: Column) -> None:
         if name in ("handoff_show", "handoff_group"):
             continue  # there is none to look at
         row = BY_NAME[name]
-        perform(fabric, row, parameters(row, needed.get(name, {})), Caller(column.name, session=column.name))
+        caller = Caller(column.name, session=column.name)
+        assert perform(fabric, row, parameters(row, needed.get(name, {})), caller) is not None, name
 
 
 def _over_http(fabric: Fabric, stack: ExitStack, url: str, column: Column) -> OverHttp:
@@ -123,7 +124,7 @@ def _mcp_over_http(fabric: Fabric, url: str, column: Column) -> Iterator[OverMcp
             yield OverMcp(_root(fabric), fabric, portal, client)
 
 
-def _over_servers(fabric: Fabric, cases: tuple[Case, ...]) -> None:
+def _assert_over_servers(fabric: Fabric, cases: tuple[Case, ...]) -> None:
     with ExitStack() as stack, http_server(_root(fabric)) as url:
         for column in LISTED:
             http = _over_http(fabric, stack, url, column)
@@ -134,7 +135,7 @@ def _over_servers(fabric: Fabric, cases: tuple[Case, ...]) -> None:
                         assert _called(fabric, door, case, column) == expected, (column.title, case.what, door.name)
 
 
-def _over_stdio(fabric: Fabric, cases: tuple[Case, ...], columns: tuple[Column, ...]) -> None:
+def _assert_over_stdio(fabric: Fabric, cases: tuple[Case, ...], columns: tuple[Column, ...]) -> None:
     for column in columns:
         with mcp_session(_root(fabric), tools="all", actor=column.name) as (portal, client):
             door = OverMcp(_root(fabric), fabric, portal, client)
@@ -142,7 +143,7 @@ def _over_stdio(fabric: Fabric, cases: tuple[Case, ...], columns: tuple[Column, 
                 assert _called(fabric, door, case, column) == rights.by_session(case, column), (column.title, case.what)
 
 
-def _on_the_command_line(fabric: Fabric, cases: tuple[Case, ...], columns: tuple[Column, ...]) -> None:
+def _assert_on_the_command_line(fabric: Fabric, cases: tuple[Case, ...], columns: tuple[Column, ...]) -> None:
     for column in columns:
         door = OnTheCommandLine(_root(fabric), fabric, {"AOF_ACTOR": column.name})
         for case in cases:
@@ -150,28 +151,28 @@ def _on_the_command_line(fabric: Fabric, cases: tuple[Case, ...], columns: tuple
 
 
 def test_over_http_and_mcp_over_http_a_token_has_the_rights_of_the_table(fabric: Fabric) -> None:
-    _over_servers(fabric, EVERYWHERE)
+    _assert_over_servers(fabric, EVERYWHERE)
 
 
 def test_over_stdio_a_session_has_the_rights_of_the_table(fabric: Fabric) -> None:
-    _over_stdio(fabric, EVERYWHERE, (COLUMNS[0], COLUMNS[5]))
+    _assert_over_stdio(fabric, EVERYWHERE, (COLUMNS[0], COLUMNS[5]))
 
 
 def test_on_the_command_line_a_name_has_the_rights_of_the_table(fabric: Fabric) -> None:
     few = tuple(case for case in EVERYWHERE if case.what in ("approve, another's", "claim a task routed to another"))
-    _on_the_command_line(fabric, few, (COLUMNS[0], COLUMNS[4], COLUMNS[5]))
+    _assert_on_the_command_line(fabric, few, (COLUMNS[0], COLUMNS[4], COLUMNS[5]))
 
 
 @pytest.mark.full
 def test_over_http_and_mcp_over_http_every_case_is_as_in_the_table(fabric: Fabric) -> None:
-    _over_servers(fabric, CASES)
+    _assert_over_servers(fabric, CASES)
 
 
 @pytest.mark.full
 def test_over_stdio_every_case_is_as_in_the_table(fabric: Fabric) -> None:
-    _over_stdio(fabric, CASES, LISTED)
+    _assert_over_stdio(fabric, CASES, LISTED)
 
 
 @pytest.mark.full
 def test_on_the_command_line_every_case_is_as_in_the_table(fabric: Fabric) -> None:
-    _on_the_command_line(fabric, CASES, LISTED)
+    _assert_on_the_command_line(fabric, CASES, LISTED)

@@ -181,6 +181,7 @@ def test_over_http_a_lease_is_not_renewed_for_a_client_that_has_gone_without_a_w
     with session.listening():
         beats = _beats(fabric, task_id)
         eventually(lambda: _beats(fabric, task_id) > beats)
+        assert fabric.get(task_id).status == "in-progress"
 
 
 def test_over_http_a_session_is_only_for_the_caller_that_has_opened_it(http: OverHttp) -> None:

@@ -127,7 +127,7 @@ def test_only_the_last_hop_of_a_workflow_must_leave_nothing_open() -> None:
     ],
 )
 def test_demands_that_make_no_sense_are_refused(room: Room, fabric: Fabric, output: object) -> None:
-    room.refused("invalid", fabric.create, "T", constraints={"output": output})
+    assert room.refused("invalid", fabric.create, "T", constraints={"output": output}).hint
 
 
 def test_long_and_many_criteria_stay_within_the_limits_of_a_task_file(room: Room, fabric: Fabric) -> None:

@@ -68,7 +68,7 @@ def _act(world: Gated, data: st.DataObject) -> None:  # noqa: C901 - one case an
             world.attempt(commands.Update(**about, run=run, status=status))
 
 
-def _walk(data: st.DataObject, steps: int) -> None:
+def _assert_some_action_leads_on(data: st.DataObject, steps: int) -> None:
     world = Gated(Policy(max_attempts=data.draw(st.integers(1, 2))))
     risk = data.draw(st.sampled_from(["low", "high"]))
     world.begin(data.draw(templates()), tags=("api",) * data.draw(st.integers(0, 1)), metadata={"risk": risk})
@@ -77,20 +77,20 @@ def _walk(data: st.DataObject, steps: int) -> None:
         _act(world, data)
     end = world.goes_on()
     assert end in ("done", "deadletter", "cancelled")
-    world.check_replay()
+    world.assert_replay_is_the_same()
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_from_every_state_some_action_leads_on_to_an_end(data: st.DataObject) -> None:
-    _walk(data, 25)
+    _assert_some_action_leads_on(data, 25)
 
 
 @pytest.mark.full
 @settings(max_examples=1_000, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_from_every_state_of_a_long_walk_some_action_leads_on_to_an_end(data: st.DataObject) -> None:
-    _walk(data, 60)
+    _assert_some_action_leads_on(data, 60)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
@@ -130,4 +130,4 @@ def test_whatever_the_hops_say_the_workflow_ends_by_itself(data: st.DataObject) 
         world.attempt(commands.Claim(actor=data.draw(st.sampled_from([*AGENTS, f"zed-{ready}"])), task_id=task.id))
     else:
         raise AssertionError(f"no end: {world.statuses()}")
-    world.check_replay()
+    world.assert_replay_is_the_same()

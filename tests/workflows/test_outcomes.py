@@ -35,7 +35,7 @@ def test_parallel_hops_have_leases_of_their_own_and_an_all_join_waits_for_both(w
     assert (world.statuses()["ship"], world.status(task)) == ("ready", "ready")
     world.end("ship")
     assert world.status(task) == "done"
-    world.check_replay()
+    world.assert_replay_is_the_same()
 
 
 def test_a_hop_is_claimed_by_one_only(world: Gated) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.support.messages import Fields, prefixed, report, request, update
 from tests.support.requirements import requirement
+from tests.support.warm import warm
 
 Answer = tuple[int, Any, str]
 
@@ -29,7 +29,7 @@ class Shell:
     def raw(self, *words: str, given: str | bytes = "") -> subprocess.CompletedProcess[bytes]:
         """Run the command."""
         return subprocess.run(
-            [sys.executable, "-m", "aof", *words],
+            [*warm(), "aof", *words],
             cwd=self.folder,
             env=self.environment,
             input=given.encode() if isinstance(given, str) else given,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from tests.support.command_line import Aof
 from tests.support.requirements import requirement
+from tests.support.warm import warm
 
 CHART = """\
 schemaVersion: 1
@@ -44,7 +44,7 @@ class Shell:
     def aof(self, *words: str) -> tuple[int, str, str]:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("AOF_")}
         done = subprocess.run(
-            [sys.executable, "-m", "aof", *words],
+            [*warm(), "aof", *words],
             cwd=self.folder,
             env=environment | {"AOF_ACTOR": "pm"},
             capture_output=True,

@@ -250,7 +250,7 @@ def with_every_word_hostile(verb: Verb) -> list[tuple[str, ...]]:
     return calls
 
 
-def checked(words: tuple[str, ...], out: bytes, err: bytes) -> None:
+def assert_clean(words: tuple[str, ...], out: bytes, err: bytes) -> None:
     """Nothing harmful came out, and JSON is still JSON."""
     for text in (out.decode(), err.decode()):
         assert harmless(text), f"{words}: {text!r}"
@@ -288,7 +288,7 @@ def test_no_verb_lets_hostile_text_through(verb: Verb, form: str, capsysbinary: 
     for words in calls:
         given = (*words, "--json") if form == "json" else words
         main(list(given))
-        checked(given, *capsysbinary.readouterr())
+        assert_clean(given, *capsysbinary.readouterr())
 
 
 @pytest.mark.usefixtures("in_folder")
@@ -309,7 +309,7 @@ def test_a_chart_and_settings_by_others_are_cleaned_too(
             for words in (("org", "check"), ("org", "show"), ("list",), ("doctor",), ("create", "x")):
                 for given in (words, (*words, "--json")):
                     main(list(given))
-                    checked(given, *capsysbinary.readouterr())
+                    assert_clean(given, *capsysbinary.readouterr())
         finally:
             path.unlink()
             if path == settings and kept is not None:
@@ -337,7 +337,7 @@ def test_the_lines_of_the_service_are_cleaned_too(
 
     out, err = capsysbinary.readouterr()
     assert b"serving" in out
-    checked(("up", *more), out, err)
+    assert_clean(("up", *more), out, err)
 
 
 @pytest.mark.usefixtures("in_folder")
@@ -350,7 +350,7 @@ def test_a_traceback_is_cleaned_too(
 
     out, err = capsysbinary.readouterr()
     assert b"Traceback" in err
-    checked(("show",), out, err)
+    assert_clean(("show",), out, err)
 
 
 @pytest.mark.parametrize(

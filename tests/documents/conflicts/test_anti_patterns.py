@@ -132,7 +132,7 @@ def test_a_handoff_of_a_task_is_enough_to_refer_to(fabric: Fabric) -> None:
     task_id = fabric.create("The parser").task_id
     ada.claim(task_id, agent="ada")
     ada.complete(task_id, summary="done")
-    ada.mail_send(to="bob", type="handoff-ready", priority="P1", subject=f"{task_id} is yours")
+    assert ada.mail_send(to="bob", type="handoff-ready", priority="P1", subject=f"{task_id} is yours").message_id
 
 
 @requirement("comms.anti-pattern.foreign-edit")

@@ -27,7 +27,7 @@ def _send(page: Page) -> None:
     expect(page.locator("#dialog")).to_be_hidden()
 
 
-def _becomes(served: Served, task_id: str, status: str) -> None:
+def _assert_becomes(served: Served, task_id: str, status: str) -> None:
     eventually(lambda: scenes.status(served, task_id) == status, f"{task_id} in {status}")
 
 
@@ -43,7 +43,7 @@ def test_an_approval_finishes_the_task(person: Person, page: Page, served: Serve
     _send(page)
     expect(page.locator("#toasts")).to_contain_text("approved")
     _badge(page, "done|completed")
-    _becomes(served, task, "done")
+    _assert_becomes(served, task, "done")
 
 
 def test_a_rejection_sends_the_work_back_with_what_is_in_the_way(person: Person, page: Page, served: Served) -> None:
@@ -52,7 +52,7 @@ def test_a_rejection_sends_the_work_back_with_what_is_in_the_way(person: Person,
     _press(page, "reject")
     page.get_by_label("What is in the way").fill("the lamp flickers\nthe door sticks")
     _send(page)
-    _becomes(served, task, "ready")
+    _assert_becomes(served, task, "ready")
     with served.fabric() as fabric:
         rejected = [event for event in fabric.events(task_id=task) if "the door sticks" in str(event.payload)]
     assert rejected
@@ -100,7 +100,7 @@ def test_a_dead_task_is_retried_with_a_reason(person: Person, page: Page, served
     _press(page, "retry")
     page.get_by_label("Why").fill("the boat is repaired")
     _send(page)
-    _becomes(served, task, "ready")
+    _assert_becomes(served, task, "ready")
 
 
 def test_a_cancellation_asks_first_and_can_be_thought_better_of(person: Person, page: Page, served: Served) -> None:
@@ -112,7 +112,7 @@ def test_a_cancellation_asks_first_and_can_be_thought_better_of(person: Person, 
     assert scenes.status(served, task) == "ready"
     _press(page, "cancel")
     _send(page)
-    _becomes(served, task, "cancelled")
+    _assert_becomes(served, task, "cancelled")
 
 
 def test_a_task_is_paused_and_resumed(person: Person, page: Page, served: Served) -> None:
@@ -120,10 +120,10 @@ def test_a_task_is_paused_and_resumed(person: Person, page: Page, served: Served
     _task(person, page, task)
     _press(page, "pause")
     _send(page)
-    _becomes(served, task, "blocked")
+    _assert_becomes(served, task, "blocked")
     _press(page, "resume")
     _send(page)
-    _becomes(served, task, "ready")
+    _assert_becomes(served, task, "ready")
 
 
 def test_a_running_task_is_released_after_a_question(person: Person, page: Page, served: Served) -> None:
@@ -132,7 +132,7 @@ def test_a_running_task_is_released_after_a_question(person: Person, page: Page,
     _press(page, "release")
     expect(page.locator("#dialog")).to_contain_text("The run ends")
     _send(page)
-    _becomes(served, task, "ready")
+    _assert_becomes(served, task, "ready")
 
 
 def test_a_task_is_blocked_and_unblocked(person: Person, page: Page, served: Served) -> None:
@@ -144,7 +144,7 @@ def test_a_task_is_blocked_and_unblocked(person: Person, page: Page, served: Ser
     expect(page.locator("#view")).to_contain_text("no paint")
     _press(page, "unblock")
     _send(page)
-    _becomes(served, task, "ready")
+    _assert_becomes(served, task, "ready")
 
 
 def test_a_task_is_created_with_all_that_the_form_asks(person: Person, page: Page, served: Served) -> None:
@@ -222,7 +222,7 @@ def test_many_tasks_are_cancelled_at_once_after_a_preview(person: Person, page: 
     page.get_by_role("button", name="Cancel 2").click()
     expect(page.locator("#dialog")).to_be_hidden()
     for task in tasks[:2]:
-        _becomes(served, task, "cancelled")
+        _assert_becomes(served, task, "cancelled")
     assert scenes.status(served, tasks[2]) == "ready"
 
 
@@ -235,4 +235,4 @@ def test_many_tasks_are_retried_at_once(person: Person, page: Page, served: Serv
     page.get_by_role("button", name="Retry 2").click()
     expect(page.locator("#dialog")).to_be_hidden()
     for task in tasks:
-        _becomes(served, task, "ready")
+        _assert_becomes(served, task, "ready")

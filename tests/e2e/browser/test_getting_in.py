@@ -317,4 +317,4 @@ def test_a_browser_with_the_cookie_alone_is_asked_to_sign_in_and_comes_back(serv
     page.get_by_label("Token").fill(serve.create_token(str(served.root), "pm", None, scope="lead").token)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{served.origin}/board/activity")
-    page.wait_for_selector(LIVE)
+    assert page.wait_for_selector(LIVE)

@@ -73,7 +73,7 @@ def _answer(client: socket.socket) -> bytes:
     return found
 
 
-def _drip(client: socket.socket, data: bytes) -> None:
+def _assert_cut_off_while_dripping(client: socket.socket, data: bytes) -> None:
     """Send it again and again, slowly, until the server hangs up or the bound is over."""
     pause = threading.Event()
     for _ in range(_BOUND * 20):
@@ -107,7 +107,7 @@ def test_headers_that_do_not_end_are_answered_with_408(quick: Served) -> None:
 def test_headers_that_trickle_get_no_more_time(quick: Served) -> None:
     with quick.connect() as client:
         client.sendall(b"GET / HTTP/1.1\r\nX-Long: ")
-        _drip(client, b"x")
+        _assert_cut_off_while_dripping(client, b"x")
 
 
 def test_the_second_request_of_a_connection_has_the_same_bound(quick: Served) -> None:
@@ -122,7 +122,7 @@ def test_a_body_that_trickles_ends_with_its_time_whether_it_is_read_or_not(quick
     for path in (b"/read", b"/"):
         with quick.connect() as client:
             client.sendall(b"POST " + path + b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
-            _drip(client, b"1\r\nx\r\n")
+            _assert_cut_off_while_dripping(client, b"1\r\nx\r\n")
 
 
 def test_a_response_that_nobody_reads_is_given_up(quick: Served) -> None:

@@ -56,7 +56,7 @@ def imported(place: Path, source: str) -> Path:
     return Path(import_data_dir(place / ".aof", source)[0])
 
 
-def refused(place: Path, source: str) -> AofError:
+def assert_refused(place: Path, source: str) -> AofError:
     """The refusal; nothing at all is left in the place."""
     with pytest.raises((InvalidInput, PayloadTooLarge)) as caught:
         imported(place, source)
@@ -129,7 +129,7 @@ def test_what_is_no_file_or_folder_of_a_data_directory_is_refused(
 ) -> None:
     source = packed(tmp_path / "hostile.tar.gz", (".aof/tasks/", ""), (".aof/first.txt", b"good"), (name, given))
 
-    refused(place, source)
+    assert_refused(place, source)
 
     assert not (place.parent / "escaped").exists()
 
@@ -147,14 +147,14 @@ def test_what_is_no_file_or_folder_of_a_data_directory_is_refused(
 def test_a_name_that_is_there_twice_is_refused(
     tmp_path: Path, place: Path, members: list[tuple[str, str | bytes]]
 ) -> None:
-    refused(place, packed(tmp_path / "hostile.tar.gz", *members))
+    assert_refused(place, packed(tmp_path / "hostile.tar.gz", *members))
 
 
 def test_names_that_differ_in_case_only_are_files_of_their_own_or_refused(tmp_path: Path, place: Path) -> None:
     source = packed(tmp_path / "a.tar.gz", (".aof/a", b"small"), (".aof/A", b"capital"))
     (tmp_path / "Probe").touch()
     if (tmp_path / "probe").exists():
-        refused(place, source)
+        assert_refused(place, source)
     else:
         copy = imported(place, source)
         assert ((copy / "a").read_bytes(), (copy / "A").read_bytes()) == (b"small", b"capital")
@@ -165,7 +165,7 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, place: Path, mo
     source = packed(tmp_path / "bomb.tar.gz", (".aof/zeros", bytes(32 << 20)))
     assert Path(source).stat().st_size < 64 << 10
 
-    assert "times its size" in refused(place, source).message
+    assert "times its size" in assert_refused(place, source).message
 
 
 @pytest.mark.parametrize(("limit", "words"), [("_MOST_BYTES", "more than"), ("_LARGEST_FILE", "has 300,000 bytes")])
@@ -175,14 +175,14 @@ def test_more_than_a_backup_can_hold_is_refused(
     monkeypatch.setattr(archive, limit, 200_000)
     source = packed(tmp_path / "large.tar", (".aof/large", os.urandom(300_000)), mode="w")
 
-    assert words in refused(place, source).message
+    assert words in assert_refused(place, source).message
 
 
 def test_too_many_entries_are_refused(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "_MOST_ENTRIES", 20)
     source = packed(tmp_path / "many.tar.gz", *((f".aof/{number}", b"") for number in range(30)))
 
-    assert "more than 20 entries" in refused(place, source).message
+    assert "more than 20 entries" in assert_refused(place, source).message
 
 
 def test_a_size_that_is_not_there_and_a_sparse_file_are_refused(tmp_path: Path, place: Path) -> None:
@@ -191,14 +191,14 @@ def test_a_size_that_is_not_there_and_a_sparse_file_are_refused(tmp_path: Path, 
         info = tarfile.TarInfo(".aof/huge")
         info.size = 1 << 40
         made.fileobj.write(info.tobuf(tarfile.GNU_FORMAT))
-    assert "has 1,099,511,627,776 bytes" in refused(place, source).message
+    assert "has 1,099,511,627,776 bytes" in assert_refused(place, source).message
 
     source = packed(tmp_path / "sparse.tar", mode="w")
     with tarfile.open(source, "a", format=tarfile.PAX_FORMAT) as made:
         info = tarfile.TarInfo(".aof/sparse")
         info.pax_headers = {"GNU.sparse.size": str(1 << 40), "GNU.sparse.numblocks": "0", "GNU.sparse.map": "0,0"}
         made.addfile(info, io.BytesIO())
-    assert "neither a file nor a folder" in refused(place, source).message
+    assert "neither a file nor a folder" in assert_refused(place, source).message
 
 
 def test_a_description_that_never_ends_is_refused(tmp_path: Path, place: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_description_that_never_ends_is_refused(tmp_path: Path, place: Path) -
         info.pax_headers = {"comment": "x" * (4 << 20)}
         made.addfile(info, io.BytesIO())
 
-    assert "more than a mebibyte" in refused(place, source).message
+    assert "more than a mebibyte" in assert_refused(place, source).message
 
 
 @pytest.mark.parametrize("mode", ["w:gz", "w", "w:bz2", "w:xz"])
@@ -218,18 +218,18 @@ def test_an_archive_that_was_cut_off_anywhere_is_refused(tmp_path: Path, place: 
     end = len(whole) if mode != "w" else len(whole.rstrip(b"\0")) + 512
     for size in sorted({0, 1, 300, 511, 512, 1_024, 1_536, end // 2, end - 200, end - 1}):
         source.write_bytes(whole[: min(size, end - 1)])
-        refused(place, str(source))
+        assert_refused(place, str(source))
 
     source.write_bytes(b"no archive at all" * 100)
-    refused(place, str(source))
+    assert_refused(place, str(source))
     source.write_bytes(gzip.compress(b"no archive at all" * 100))
-    refused(place, str(source))
+    assert_refused(place, str(source))
 
 
 def test_an_archive_without_a_log_is_refused(tmp_path: Path, place: Path) -> None:
     with tarfile.open(tmp_path / "other.tar", "w") as made:
         made.addfile(*member(".aof/", ""))
-    assert "no exported data directory" in refused(place, str(tmp_path / "other.tar")).message
+    assert "no exported data directory" in assert_refused(place, str(tmp_path / "other.tar")).message
 
 
 @pytest.mark.parametrize("there", ["data", "file", "full", "link"])
