@@ -273,6 +273,20 @@ def test_a_task_unblocked_by_hand_is_blocked_again_while_a_dependency_of_it_is_c
         history.teardown()
 
 
+def test_a_completion_said_again_after_a_cancellation_changes_nothing() -> None:
+    history = Expected()
+    try:
+        history.create([], review=True, most=3)
+        history.claim(agent="ada", number=0)
+        history.write(back=0, number=0, what="complete")
+        history.manage(0, "cancel")
+        history.write(back=0, number=0, what="complete")
+        history.files_log_and_memory_say_the_same()
+        assert history.model.tasks[history.ids[0]].status == "cancelled"
+    finally:
+        history.teardown()
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("machine", [AnyHistory, Expected])
 def test_many_long_histories_do_as_well(machine: type[TwoStores]) -> None:
