@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from aof.api.call import Caller, admitted, parameters, perform
 from aof.api.catalogue import BY_NAME, OPERATIONS, SCOPES
 from aof.errors import InvalidInput, NotAllowed
 from aof.kernel.model import iso
+from aof.kernel.ports import Token
 from aof.maintenance import tokens
 from aof.service import serve
 from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.store.files.service_files import TokenFile
 from tests.support.clock import ManualClock
 
 NOW = 1_800_000_000_000
@@ -172,3 +175,32 @@ def test_a_token_file_that_others_can_reach_is_not_used_nor_made_valid(root: str
         tokens.recognise(known, made.token, NOW)
     path.chmod(0o600)
     assert tokens.recognise(known, made.token, NOW) is not None, "it is as it was"
+
+
+def test_a_new_session_is_recognised_while_another_thread_still_reads_the_old_tokens(root: str) -> None:
+    tokens.create_token(serve.tokens_of(root), "ada", None, NOW)
+    has_read, may_go_on = threading.Event(), threading.Event()
+
+    class SlowlyRead(TokenFile):
+        """Its first reader ends as soon as the second one notes what it has read."""
+
+        def _read(self) -> tuple[Token, ...]:
+            found = super()._read()
+            if threading.current_thread() is slow:
+                has_read.set()
+                assert may_go_on.wait(10)
+            return found
+
+        def __setattr__(self, name: str, value: object) -> None:
+            super().__setattr__(name, value)
+            if has_read.is_set() and threading.current_thread() is not slow:
+                may_go_on.set()
+                slow.join(10)
+
+    known = SlowlyRead(root, ManualClock())
+    slow = threading.Thread(target=known.all)
+    slow.start()
+    assert has_read.wait(10)
+    new = tokens.create_token(serve.tokens_of(root), "bert", None, NOW)
+    known.all()
+    assert tokens.recognise(known, new.token, NOW) is not None

@@ -65,8 +65,8 @@ class TokenFile:
     def __init__(self, root: str, clock: Clock, lock_timeout: float = 10.0) -> None:
         self._folder = _Folder(root, clock, lock_timeout, None)
         self._path = self._folder.paths.tokens
-        self._seen: tuple[int, int, int] | None = None
-        self._tokens: tuple[Token, ...] = ()
+        # One value, replaced as a whole: threads that read different states cannot mix them.
+        self._last: tuple[tuple[int, int, int] | None, tuple[Token, ...]] = (None, ())
 
     def all(self) -> tuple[Token, ...]:
         """Every token that is valid."""
@@ -75,11 +75,11 @@ class TokenFile:
         except FileNotFoundError:
             return ()
         seen = (found.st_ino, found.st_mtime_ns, found.st_size)
-        if seen != self._seen:
-            self._tokens = self._read()
-            self._seen = seen
+        last = self._last
+        if seen != last[0]:
+            last = self._last = (seen, self._read())
         _refuse_foreign(found)
-        return self._tokens
+        return last[1]
 
     def change(self, *, add: Token | None = None, remove: str | Collection[str] | None = None) -> bool:
         """Add one, remove one or some, durably; returns whether something changed."""
