@@ -13,6 +13,7 @@ from aof.documents.worklog_text import Entry, parse_worklog
 from aof.errors import AofError
 from aof.kernel.model import Policy, WorklogPolicy
 from aof.service.upkeep import diagnose, export_data_dir, import_data_dir
+from aof.store.files import disk, documents
 from aof.testing import FakeClock, memory_fabric
 from tests.support.requirements import requirement
 from tests.support.room import Room
@@ -570,3 +571,21 @@ def test_lines_of_a_day_that_the_clock_went_back_to_are_there(
     clock.sleep(2 * DAY)
     fabric.worklog_add("escalation.requested", agent="ada", subject="later")
     assert codes(fabric) == ["unstructured"], "bob's note has none of the forms"
+
+
+def test_an_entry_is_added_without_reading_the_whole_file(
+    fabric: Fabric, worklog: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fabric.worklog_add("handoff.posted", subject="part 1", quick=True, next_owner="bob", agent="ada")
+    assert worklog.exists()
+    looked_at: list[str] = []
+    read = disk.read
+
+    def noted(path: str, *, limit: int = 0) -> bytes | None:
+        looked_at.append(path)
+        return read(path, limit=limit)
+
+    monkeypatch.setattr(documents, "read", noted)
+    posted = fabric.worklog_add("handoff.posted", subject="part 2", quick=True, next_owner="bob", agent="ada")
+    assert posted.payload["session"] == 1
+    assert str(worklog) not in looked_at

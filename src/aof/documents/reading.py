@@ -20,7 +20,12 @@ def policy_of(environment: Environment) -> Policy:
 
 def texts(environment: Environment, name: str, *paths: str, policy: Policy | None = None) -> dict[str, str]:
     """The text of files, after the document of that name has caught up, under a policy that the caller may know."""
-    return _caught_up(environment, frozenset({lock_of(name)}), paths, policy)
+    return _caught_up(environment, frozenset({lock_of(name)}), paths, policy)[1]
+
+
+def noted(environment: Environment, name: str, *paths: str) -> tuple[str, dict[str, str]]:
+    """The note about the document of that name once it has caught up, and the text of files."""
+    return _caught_up(environment, frozenset({lock_of(name)}), paths)
 
 
 def follow_all(environment: Environment) -> None:
@@ -32,13 +37,13 @@ def follow_all(environment: Environment) -> None:
 
 def _caught_up(
     environment: Environment, names: frozenset[str], paths: tuple[str, ...], policy: Policy | None = None
-) -> dict[str, str]:
+) -> tuple[str, dict[str, str]]:
     policy = policy or policy_of(environment)
     while True:
         try:
             with environment.store.unit(Scope(names=names)) as unit:
-                unit_of_work.follow(unit, names, policy)
-                return {path: unit.document(path) for path in paths}
+                notes = unit_of_work.follow(unit, names, policy)
+                return "".join(notes), {path: unit.document(path) for path in paths}
         except ScopeTooNarrow:
             continue  # somebody has deleted the lock meanwhile
 

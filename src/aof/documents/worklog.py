@@ -63,10 +63,7 @@ class WorklogDocument(Projection):
 
     def extend(self, note: str, fresh: Sequence[Event], facts: Facts) -> Extension | None:
         """Entries go to the end; pinned lines, index and compaction need the whole text."""
-        try:
-            known = nesting.decode_json(note, _Note) if note else None
-        except msgspec.DecodeError:
-            return None
+        known = end_of_file(note)
         if known is None or any(_needs_whole(event) for event in fresh):
             return None
         appender = worklog_text.Appender(known.end, known.session, known.date)
@@ -130,7 +127,7 @@ class WorklogDocument(Projection):
         return {EDITS: hand_edits.with_kept("", PATH, by_hand), PATH: text}
 
 
-class _Note(msgspec.Struct, frozen=True):
+class FileEnd(msgspec.Struct, frozen=True):
     """What is known of the end of the file: its line ending, and the session that entries go to."""
 
     end: str
@@ -138,8 +135,16 @@ class _Note(msgspec.Struct, frozen=True):
     date: str
 
 
+def end_of_file(note: str) -> FileEnd | None:
+    """What the note about the file says of its end; None where there is no note that can be read."""
+    try:
+        return nesting.decode_json(note, FileEnd) if note else None
+    except msgspec.DecodeError:
+        return None
+
+
 def _note(appender: worklog_text.Appender) -> str:
-    return msgspec.json.encode(_Note(appender.end, appender.session, appender.date)).decode()
+    return msgspec.json.encode(FileEnd(appender.end, appender.session, appender.date)).decode()
 
 
 def entry_text(event: Event, facts: Facts) -> str | None:

@@ -260,9 +260,14 @@ def _post(context: CallContext, command: Any) -> EntryEnvelope:
 
 
 def _session(context: CallContext) -> tuple[str, int]:
-    """The charter's name for the session, and its number in the WORKLOG."""
-    with context.environment.store.unit(Scope()) as unit:
-        return session_id(unit.document(CHARTER)), last_session(unit.document(PATH))
+    """The charter's name for the session, and its number in the WORKLOG, which is long: its note tells."""
+    here = context.environment
+    note, found = reading.noted(here, NAME, CHARTER)
+    end = worklog.end_of_file(note)
+    if end is not None:
+        return session_id(found[CHARTER]), end.session
+    with here.store.unit(Scope()) as unit:
+        return session_id(found[CHARTER]), last_session(unit.document(PATH))
 
 
 @operation(effect="read", example="aof worklog show --limit 10", family=_WORKLOG, tier="mail")

@@ -218,12 +218,11 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
     _fill_for_messages(unit, wanted, records)
 
 
-def follow(unit: Unit, names: Iterable[str], policy: Policy) -> None:
-    """Let every document whose lock is among the names catch up with the log."""
+def follow(unit: Unit, names: Iterable[str], policy: Policy) -> list[str]:
+    """Let every document whose lock is among the names catch up with the log; answers with the note about each."""
     from aof.documents import catalogue as documents_catalogue
 
-    for projection in documents_catalogue.locked_documents(names, policy):
-        unit.follow(projection)
+    return [unit.follow(projection) for projection in documents_catalogue.locked_documents(names, policy)]
 
 
 def _follow_commit(unit: Unit, scope: Scope, policy: Policy) -> None:

@@ -62,19 +62,19 @@ class StoredDocument(Protocol):
         ...
 
 
-def follow_log(document: StoredDocument, projection: Projection, facts: Facts) -> None:
-    """Let a document catch up. The caller holds its lock."""
+def follow_log(document: StoredDocument, projection: Projection, facts: Facts) -> str:
+    """Let a document catch up, and answer with the projection's note. The caller holds its lock."""
     for _ in range(_TRIES):
-        if _catch_up(document, projection, facts):
-            return
+        if (note := _catch_up(document, projection, facts)) is not None:
+            return note
     raise Unavailable(
         f"somebody else goes on writing {projection.path}",
         "save it, then try again; the log has everything",
     )
 
 
-def _catch_up(document: StoredDocument, projection: Projection, facts: Facts) -> bool:
-    """Append what is new, or write the files anew; False where somebody else has written one meanwhile."""
+def _catch_up(document: StoredDocument, projection: Projection, facts: Facts) -> str | None:
+    """Append what is new, or write the files anew; None where somebody else has written one meanwhile."""
     state = document.state()
     place, fresh = document.fresh(state, projection.types)
     mark = document.mark(projection.path)
@@ -82,12 +82,12 @@ def _catch_up(document: StoredDocument, projection: Projection, facts: Facts) ->
     if state is not None and not fresh and as_left:
         if place != state.place:
             document.keep(DocumentState(place, mark, state.note))
-        return True
+        return state.note
     if state is not None and fresh and (more := projection.extend(state.note, fresh, facts)) is not None:
         after = document.append(projection.path, state.mark, more.text) if more.text else state.mark
         if after is not None and (more.text or after == document.mark(projection.path)):
             document.keep(DocumentState(place, after, more.note))
-            return True
+            return more.note
     past = None
     if not as_left:
         before = place if state is None else state.place
@@ -108,10 +108,10 @@ def _catch_up(document: StoredDocument, projection: Projection, facts: Facts) ->
             path, before_mark, text, intend if is_main else lambda _written: None, flushed=done.flushed
         )
         if written is None:
-            return False
+            return None
         mark = written if is_main else mark
     document.keep(DocumentState(place, mark, done.note))
-    return True
+    return done.note
 
 
 class _FilesAsRead:

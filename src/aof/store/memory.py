@@ -271,9 +271,9 @@ class MemoryUnit:
         """The task that was created with this key."""
         return next(iter(self._state.where(lambda task: task.key is not None and task.key.value == key)), None)
 
-    def follow(self, projection: Projection) -> None:
+    def follow(self, projection: Projection) -> str:
         """Let a document's text catch up with the log."""
-        follow_log(MemoryDocument(self._state, projection.name), projection, self)
+        return follow_log(MemoryDocument(self._state, projection.name), projection, self)
 
     def foreseen(self, projection: Projection, paths: Iterable[str]) -> dict[str, str]:
         """What the texts are after the document caught up."""

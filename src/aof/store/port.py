@@ -177,8 +177,11 @@ class Unit(Protocol):
         """The task that was created with this idempotency key."""
         ...
 
-    def follow(self, projection: Projection) -> None:
-        """Let a document's files catch up with the log; its lock is among the names of the scope."""
+    def follow(self, projection: Projection) -> str:
+        """Let a document's files catch up with the log, and answer with the projection's note.
+
+        The document's lock is among the names of the scope. The note is empty where there is none.
+        """
         ...
 
     def document(self, path: str) -> str:

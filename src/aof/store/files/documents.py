@@ -45,27 +45,27 @@ class Documents:
         self._boot = boot
         self._durable = durable
         self._texts: dict[str, tuple[str, int]] = {}  # of files that may only be read, with what they lack of the log
-        self._followed: dict[str, tuple[object, str]] = {}  # where the log ended, and what the file looked like then
+        self._followed: dict[str, tuple[object, DocumentState]] = {}  # where the log ended, and how the file was then
 
-    def follow(self, projection: Projection, held: list[HeldLock], facts: Facts) -> None:
-        """Let a document catch up under its lock, which must be held and must not be lost."""
+    def follow(self, projection: Projection, held: list[HeldLock], facts: Facts) -> str:
+        """Let a document catch up under its lock, which must be held and must not be lost; answers with its note."""
         if self._parts.reader.tips() > 1:
-            return  # git has brought what other clones wrote, and the log that we read knows nothing of it yet
+            return ""  # git has brought what other clones wrote, and the log that we read knows nothing of it yet
         if not self._parts.repairs:
-            follow_log(ReadOnlyDocument(self._parts.paths, self._parts.reader, self._texts), projection, facts)
-            return
+            return follow_log(ReadOnlyDocument(self._parts.paths, self._parts.reader, self._texts), projection, facts)
         name = lock_of(projection.name)
         lock = next((one for one in held if one.name == name), None)
         if lock is None or self._parts.locks.is_lost(lock):
             raise ScopeTooNarrow(Scope(names=frozenset({name})))
         document = FileDocument(self._parts, lock, projection.path, self._boot, durable=self._durable)
         end, known = self._parts.reader.end(), self._followed.get(name)
-        if known is not None and known == (end, document.mark(projection.path)):
-            return  # as this process has left it
+        if known is not None and (known[0], known[1].mark) == (end, document.mark(projection.path)):
+            return known[1].note  # as this process has left it
         self._parts.refuse_unsound()
-        follow_log(document, projection, facts)
+        note = follow_log(document, projection, facts)
         if document.known is not None:
-            self._followed[name] = end, document.known.mark
+            self._followed[name] = end, document.known
+        return note
 
     def foreseen(self, projection: Projection, paths: Iterable[str], facts: Facts) -> dict[str, str]:
         """What the files would be after the document caught up; nothing is written."""

@@ -48,9 +48,9 @@ class ReadOnlyUnit(MemoryUnit):
         """The last sign of life."""
         return self._store.heartbeats((task_id,))[task_id]
 
-    def follow(self, projection: Projection) -> None:
+    def follow(self, projection: Projection) -> str:
         """What the document would be if it could be written; its files stay as they are."""
-        follow_log(ReadOnlyDocument(self._store.paths, self._store.reader, self._state.texts), projection, self)
+        return follow_log(ReadOnlyDocument(self._store.paths, self._store.reader, self._state.texts), projection, self)
 
     def document(self, path: str) -> str:
         """The text of a document's file, with what it lacks of the log."""

@@ -207,10 +207,10 @@ class DocumentQuestions:
         """The running tasks that the agent holds."""
         raise NotImplementedError
 
-    def follow(self, projection: Projection) -> None:
+    def follow(self, projection: Projection) -> str:
         """Let a document's files catch up with the log."""
         facts: Facts = self
-        self._store.documents.follow(projection, self._held, facts)
+        return self._store.documents.follow(projection, self._held, facts)
 
     def document(self, path: str) -> str:
         """The text of a document's file, as it lies there."""
