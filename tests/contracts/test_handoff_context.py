@@ -10,8 +10,8 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import AofError
-from aof.handoffs.history import MESSAGE_KINDS
 from aof.handoffs.model import Handoff
+from aof.handoffs.payload import MESSAGE_KINDS
 from aof.kernel.model import PRIORITIES
 from aof.store.files.store import FilesystemStore
 from aof.store.port import Store

@@ -9,7 +9,7 @@ import pytest
 
 import aof
 from aof.api.fabric import Fabric
-from aof.documents.merge_marks import is_marked, sides
+from aof.documents.hand_edits import is_marked, sides
 from aof.maintenance.operations import rebuild_documents
 from tests.support.terminal import aof as command
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aof.errors import FileLocked
-from aof.handoffs.file_locks import LockFiles, UnlockFiles
+from aof.handoffs.access import LockFiles, UnlockFiles
 from aof.kernel import commands
 from aof.kernel.commands import Decision
 from aof.kernel.limits import normalised, overlap

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from aof.errors import AofError
-from aof.handoffs.history import (
+from aof.handoffs.model import HandoffType
+from aof.handoffs.payload import (
     BYTES,
     DEFAULT_MODES,
     MESSAGE_KINDS,
@@ -20,7 +21,6 @@ from aof.handoffs.history import (
     policy_from,
     transferred,
 )
-from aof.handoffs.model import HandoffType
 from tests.handoffs.test_context import OTHER, TOP, task
 
 FIFTY = tuple(ConversationMessage(content=f"message {number}") for number in range(50))

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from aof.handoffs.context import context_of
-from aof.handoffs.evolve import evolve_handoff
-from aof.handoffs.model import Handoff
+from aof.handoffs.model import Handoff, evolve_handoff
 from aof.jobs.rules import Job, evolve_jobs
 from aof.kernel.events import Event, about_handoff
 from tests.support.forks import Clone, Repository

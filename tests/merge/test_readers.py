@@ -8,8 +8,8 @@ import pytest
 
 from aof.documents import worklog
 from aof.kernel.events import Event, as_written
-from aof.portable.log import lines
 from aof.portable.model import Lives
+from aof.portable.operations import lines
 from aof.store.port import Scope
 from aof.surfaces.cli.commands.data import typed_line
 from aof.surfaces.cli.screen import Screen

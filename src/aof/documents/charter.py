@@ -1,17 +1,61 @@
-"""How SESSION_CHARTER.md follows from the log, and the commands that create, amend and sign the charter."""
+"""SESSION_CHARTER.md: how it reads, how it follows the log, and the commands that create, amend and sign it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 import msgspec
 
 from aof.documents import charter_rules, hand_edits, markdown, projection, worklog_rules, worklog_text
-from aof.documents.charter_rules import Change, Charter, SetGate, SetLane, unpacked
-from aof.documents.charter_text import apply_changes, parse_charter, render_charter
+from aof.documents.charter_rules import (
+    BANDS,
+    CONTRACT,
+    GOVERNANCE,
+    LANES,
+    METADATA,
+    NONE,
+    ROSTER,
+    TITLES,
+    Band,
+    Change,
+    Charter,
+    CharterLane,
+    Contract,
+    DropLane,
+    DropParticipant,
+    Escalation,
+    Gate,
+    Governance,
+    Item,
+    Participant,
+    SetAcceptance,
+    SetField,
+    SetGate,
+    SetLane,
+    SetParticipant,
+    SetWindow,
+    Sign,
+    Signature,
+    TickItem,
+    unpacked,
+)
 from aof.documents.hand_edits import HandEdit
-from aof.documents.markdown import heading, scan, tables
+from aof.documents.markdown import (
+    Line,
+    bold_field,
+    ending,
+    heading,
+    headings,
+    plain_field,
+    plain_text,
+    row,
+    scan,
+    split_lines,
+    table,
+    tables,
+)
 from aof.documents.projection import DocumentCommand, Facts, Files, PastEvents, Projection, Rewritten, lock_of
 from aof.errors import AofError, Call, CharterExists, NoCharter, NotAllowed
 from aof.kernel import limits as kernel_limits
@@ -20,6 +64,495 @@ from aof.kernel.events import Draft, Event
 from aof.kernel.model import iso
 from aof.org import rights
 from aof.support.typed import prepare_type
+
+FIELDS: Final = ("Field", "Value")
+SETTINGS: Final = ("Setting", "Value")
+GATES: Final = ("Band", "Scope")
+LEVELS: Final = ("Level", "Step", "Window")
+UNSIGNED: Final = "(not signed yet)"
+_HEADERS: Final = {1: FIELDS, 2: ROSTER, 3: LANES, 4: FIELDS, 5: SETTINGS, 6: GATES, 7: LEVELS}
+_BAND_NAMES: Final[Mapping[Band, str]] = {"auto": BANDS[0], "delay": BANDS[1], "approval": BANDS[2]}
+_BANDS: Final = {name.casefold(): band for band, name in _BAND_NAMES.items()}
+_SECTION, _SUBSECTION = 2, 3
+_NUMBERS: Final = {title.casefold(): number for number, title in TITLES.items()}
+_NUMBERED_TITLE: Final = re.compile(r"(\d{1,2})[).:]?[ \t]*(.*)\Z")
+_BULLET: Final = re.compile(r"[ \t]*[-*+][ \t]+(.*)\Z")
+_NUMBERED_LINE: Final = re.compile(r"[ \t]*\d{1,4}[.)][ \t]+(.*?)[ \t]*\Z")
+_CHECKBOX: Final = re.compile(r"[ \t]*[-*+][ \t]+\[([ xX])\][ \t]*(.*?)[ \t]*\Z")
+_BOXES: Final = ("- [", "* [", "+ [")
+_DELAY: Final = re.compile(r"\(([^()]*)\)[ \t]*\Z|\bafter ([^,;]*)\Z", re.IGNORECASE)
+_DURATION: Final = re.compile(r"(\d{1,6})[ \t]*(s|m|min|h|d)[a-z]*\b", re.IGNORECASE)
+_SECONDS: Final = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+_LONGEST_DELAY: Final = 30 * 86_400
+_COUNT: Final = re.compile(r"(\d{1,4})")
+_COUNT_WORDS: Final = {"one": 1, "two": 2, "three": 3, "four": 4}
+_ROLE: Final = re.compile(r"(.*?)(?:[ \t]+\(lane[ \t]+(.*)\))?\Z")
+_NOBODY: Final = frozenset({"", "-", "–", "—", "none", "n/a"})  # noqa: RUF001 - dashes that people type
+_REBUTTAL: Final = 2  # the level of the escalation that has a window
+
+
+class CharterSection(msgspec.Struct, frozen=True):
+    """A section from its heading to the next: its number (0 for an unknown one), and its lines without the heading."""
+
+    number: int
+    title: str
+    line: int
+    lines: Sequence[Line]
+
+    @property
+    def empty(self) -> bool:
+        """Whether it says nothing."""
+        return not any(line.text.strip() and line.kind != "comment" for line in self.lines)
+
+
+def sections(text: str) -> tuple[CharterSection, ...]:
+    """The sections of a charter in the order of the file."""
+    return tuple(
+        CharterSection(_number_of(title), title, line, lines) for title, line, lines in _parts(scan(text), _SECTION)
+    )
+
+
+def _parts(lines: Sequence[Line], level: int) -> Iterator[tuple[str, int, Sequence[Line]]]:
+    """The title of each heading of a level, the number of its line, and the lines up to the next one."""
+    begins = [(place, title) for place, depth, title in headings(lines, level) if depth == level and title]
+    for (place, title), (end, _) in zip(begins, [*begins[1:], (len(lines), "")], strict=False):
+        yield title, lines[place].number, lines[place + 1 : end]
+
+
+def _number_of(title: str) -> int:
+    """The number of a section by its heading: by the title that we know, else by the number that it has."""
+    found = _NUMBERED_TITLE.match(title)
+    name = (found[2] if found else title).strip().casefold()
+    if name in _NUMBERS:
+        return _NUMBERS[name]
+    number = int(found[1]) if found else 0
+    return number if number in TITLES else 0
+
+
+def _fields(lines: Sequence[Line]) -> Iterator[tuple[str, str, int]]:
+    """Key, value and line of every field, in tables of two columns, bold lines, plain lines and bullets."""
+    inside: set[int] = set()
+    for grid in tables(lines):
+        inside |= set(range(grid.begin, grid.end))
+        for one in grid.rows:
+            if one.cells:
+                yield one.cells[0], one.cells[1] if len(one.cells) > 1 else "", one.number
+    for line in lines:
+        if line.kind == "text" and line.number not in inside:
+            bullet = _BULLET.match(line.text)
+            text = bullet[1] if bullet else line.text
+            if found := bold_field(text) or plain_field(text):
+                yield *found, line.number
+
+
+# Reading
+
+
+def parse_charter(text: str) -> Charter:
+    """The charter that a text holds; the first section of a number counts."""
+    there: dict[int, Sequence[Line]] = {}
+    for section in sections(text):
+        there.setdefault(section.number, section.lines)
+    found: dict[int, Sequence[Line]] = {number: there.get(number, ()) for number in TITLES}
+    about, contract, rules = (_values(found[number]) for number in (1, 4, 5))
+    return Charter(
+        session_id=about.get("session id", ""),
+        date=about.get("date", ""),
+        project=about.get("project", ""),
+        milestone=about.get("milestone", ""),
+        risk_tier=about.get("risk tier", ""),
+        roster=tuple(
+            Participant(role=role, agent=named(agent), model=named(kind), lane=named(lane), line=line)
+            for (role, agent, kind, lane, *_), line in _rows(found[2], 4)
+        ),
+        lanes=tuple(
+            CharterLane(name=named(lane), owner=named(owner), patterns=items(scope), line=line)
+            for (lane, owner, scope, *_), line in _rows(found[3], 3)
+        ),
+        contract=Contract(
+            location=named(contract.get("contract location", "")),
+            owner=named(contract.get("contract owner", "")),
+            tests=named(contract.get("validation tests", "")),
+            status=contract.get("status", "") or "Not started",
+        ),
+        governance=Governance(
+            decision_mode=rules.get("decision mode", "") or "consent",
+            objection_window=rules.get("objection window", "") or charter_rules.ONE_CYCLE,
+            cross_review_mode=rules.get("cross-review mode", "") or "aspirational",
+            merge_policy=rules.get("merge policy", ""),
+            test_policy=rules.get("test policy", ""),
+        ),
+        gates=_parse_gates(found[6]),
+        escalation=_parse_escalation(found[7]) if 7 in there else Escalation(),  # noqa: PLR2004 - the section
+        acceptance=tuple(_numbered(found[8])),
+        handshakes=tuple(_parse_handshakes(found[9])),
+        checklist=tuple(
+            Item(text=box[2], done=box[1] != " ", line=line.number)
+            for line in found[10]
+            if line.kind == "text" and (box := _CHECKBOX.match(line.text))
+        ),
+    )
+
+
+def named(value: str) -> str:
+    """The value without the marks of code around it; empty where it says that there is none."""
+    plain = value.strip().strip("`").strip()
+    return "" if plain.casefold() in _NOBODY else plain
+
+
+def items(value: str) -> tuple[str, ...]:
+    """The items of a list in one cell: separated by commas, semicolons or line breaks."""
+    return tuple(item for part in re.split(r"[,;\n]", value) if (item := named(part)))
+
+
+def seconds(value: str) -> int:
+    """How long a duration such as `30m` is; 0 where there is none."""
+    found = _DURATION.search(value)
+    return min(int(found[1]) * _SECONDS[found[2].casefold()], _LONGEST_DELAY) if found else 0
+
+
+def _values(lines: Sequence[Line]) -> dict[str, str]:
+    """The values of fields by their keys in lower case; the first of a key counts."""
+    values: dict[str, str] = {}
+    for key, value, _ in _fields(lines):
+        values.setdefault(key.casefold(), value.strip().strip("`"))
+    return values
+
+
+def _rows(lines: Sequence[Line], least: int) -> list[tuple[tuple[str, ...], int]]:
+    """The rows of all tables in a section, filled up with empty cells, each with its line."""
+    return [
+        ((*row.cells, *[""] * (least - len(row.cells))), row.number)
+        for grid in tables(lines)
+        for row in grid.rows
+        if any(row.cells)
+    ]
+
+
+def _parse_gates(lines: Sequence[Line]) -> tuple[Gate, ...]:
+    found: list[Gate] = []
+    for key, value, line in _fields(lines):
+        name, _, inside = key.partition("(")
+        band = _BANDS.get(name.strip().casefold())
+        if band is None:
+            continue
+        wait = _DELAY.search(value) if band == "delay" else None
+        scope = value[: wait.start()] if wait and seconds(wait.group()) else value
+        delay = seconds(inside) or (seconds(wait.group()) if wait else 0)
+        found.append(Gate(band=band, scope=items(scope), delay_seconds=delay, line=line))
+    return tuple(found)
+
+
+def _parse_escalation(lines: Sequence[Line]) -> Escalation:
+    """The levels from a table or a numbered list, and the window of the rebuttal."""
+    levels = {
+        int(level): (name, window)
+        for (level, name, window, *_), _ in _rows(lines, 3)
+        if level.isascii() and level.isdigit() and len(level) == 1
+    }
+    for place, text in enumerate(_numbered(lines), 1):
+        name, _, window = text.partition("(")
+        levels[place] = name.strip().rstrip(":").strip(), window.rstrip(")")
+    values = _values(lines)
+    name, window = levels.get(_REBUTTAL, ("", ""))
+    return Escalation(
+        levels=tuple(name for _, (name, _) in sorted(levels.items())),
+        rebuttal_cycles=_cycles(window or name),
+        tie_break=values.get("tie-break condition", "") or values.get("tie-break", ""),
+    )
+
+
+def _cycles(value: str) -> int:
+    """How many WORKLOG cycles a window has; one where that cannot be read."""
+    found = _COUNT.search(value)
+    if found:
+        return max(int(found[1]), 1)
+    return next((count for word, count in _COUNT_WORDS.items() if word in value.casefold().split()), 1)
+
+
+def _numbered(lines: Sequence[Line]) -> Iterator[str]:
+    """The texts of a numbered list."""
+    found = (_NUMBERED_LINE.match(line.text) for line in lines if line.kind == "text")
+    return (one[1] for one in found if one is not None)
+
+
+def _parse_handshakes(lines: Sequence[Line]) -> Iterator[Signature]:
+    for title, line, inside in _parts(lines, _SUBSECTION):
+        values: dict[str, str] = {}
+        for key, value, _ in _fields(inside):
+            values.setdefault(key.casefold(), value)
+        role = _ROLE.match(values.get("role", ""))
+        yield Signature(
+            agent=named(title),
+            signed=named(values.get("signed", "")),
+            role=role[1] if role else "",
+            lane=named((role[2] or "") if role else ""),
+            status=values.get("handshake status", ""),
+            notes=named(values.get("notes", "")),
+            timestamp=named(values.get("timestamp", "")),
+            line=line,
+        )
+
+
+# Writing
+
+
+def render_charter(charter: Charter) -> str:
+    """The whole file; read again it is the same charter."""
+    contract, rules, escalation = charter.contract, charter.governance, charter.escalation
+    about = (charter.session_id, charter.date, charter.project, charter.milestone, charter.risk_tier)
+    shared = (contract.location, contract.owner, contract.tests, contract.status)
+    settings = (
+        rules.decision_mode,
+        rules.objection_window,
+        rules.cross_review_mode,
+        rules.merge_policy,
+        rules.test_policy,
+    )
+    levels = [
+        (str(number), one_line(name), _window(escalation.rebuttal_cycles) if number == _REBUTTAL else "")
+        for number, name in enumerate(escalation.levels, 1)
+    ]
+    handshakes: list[str] = []
+    for one in charter.handshakes:
+        handshakes += [f"### {one_line(one.agent)}", "", *_signature_lines(one), ""]
+    bodies = (
+        table(FIELDS, zip(METADATA, map(one_line, about), strict=True)),
+        table(ROSTER, map(_participant_cells, charter.roster)),
+        table(LANES, map(_lane_cells, charter.lanes)),
+        table(FIELDS, zip(CONTRACT, (one_line(value) or NONE for value in shared), strict=True)),
+        table(SETTINGS, zip(GOVERNANCE, map(one_line, settings), strict=True)),
+        table(GATES, ((_BAND_NAMES[gate.band], _gate_scope(gate)) for gate in charter.gates)),
+        [
+            *table(LEVELS, levels),
+            "",
+            f"**Tie-break condition:** {one_line(escalation.tie_break) or 'the maintainer decides'}",
+        ],
+        [f"{number}. {one_line(text)}" for number, text in enumerate(charter.acceptance, 1)],
+        handshakes[:-1],
+        [f"- [{'x' if item.done else ' '}] {one_line(item.text)}" for item in charter.checklist],
+    )
+    lines = [f"# Session Charter — {one_line(charter.project or 'unnamed')}", ""]
+    for number, body in enumerate(bodies, 1):
+        lines += [_heading_of(number), "", *body, ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def one_line(text: str) -> str:
+    """The text on one line, with nothing hidden."""
+    return " ".join(plain_text(text).split())
+
+
+def _heading_of(number: int) -> str:
+    return f"## {number}) {TITLES[number]}"
+
+
+def _gate_scope(gate: Gate) -> str:
+    """What a band covers, with its delay."""
+    if not gate.scope:
+        return NONE
+    scope = ", ".join(map(one_line, gate.scope))
+    return f"{scope} ({_duration(gate.delay_seconds)})" if gate.delay_seconds else scope
+
+
+def _duration(seconds: int) -> str:
+    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def _window(cycles: int) -> str:
+    return "1 cycle" if cycles == 1 else f"{cycles} cycles"
+
+
+def _participant_cells(one: Participant) -> tuple[str, ...]:
+    return tuple(map(one_line, (one.role, one.agent, one.model, one.lane or NONE)))
+
+
+def _lane_cells(lane: CharterLane) -> tuple[str, ...]:
+    patterns = ", ".join(f"`{one_line(pattern)}`" for pattern in lane.patterns)
+    return (one_line(lane.name), one_line(lane.owner), patterns)
+
+
+def _signature_lines(one: Signature) -> list[str]:
+    """A handshake below its heading."""
+    values = {
+        "Signed": one.signed or UNSIGNED,
+        "Role": f"{one.role} (lane {one.lane})" if one.lane else one.role,
+        "Handshake status": one.status or "open",
+        "Notes": one.notes or NONE,
+        "Timestamp": one.timestamp or NONE,
+    }
+    return [f"- **{key}:** {one_line(value)}" for key, value in values.items()]
+
+
+# Changing
+
+_Matches = Callable[[tuple[str, ...]], bool]  # whether a row, by its cells, is the one that is meant
+
+
+def apply_changes(text: str, changes: Iterable[Change]) -> str:
+    """The text after these changes; applied once more, nothing changes."""
+    for change in changes:
+        text = _changed(text, change)
+    return text
+
+
+def _changed(text: str, change: Change) -> str:  # noqa: C901, PLR0911 - one case per kind of change
+    match change:
+        case SetField(section=number, key=key, value=value):
+            return _with_field(text, number, key, value, lambda found: found.casefold() == key.casefold())
+        case SetParticipant(participant=one) if one.is_maintainer:
+            return _with_row(text, 2, _participant_cells(one), lambda cells: cells[0].casefold() == "maintainer")
+        case SetParticipant(participant=one):
+            return _with_row(text, 2, _participant_cells(one), lambda cells: _cell(cells, 1) == one.agent)
+        case DropParticipant(agent=agent):
+            return _without_row(text, 2, lambda cells: _cell(cells, 1) == agent)
+        case SetLane(lane=lane):
+            return _with_row(text, 3, _lane_cells(lane), lambda cells: _cell(cells, 0) == lane.name)
+        case DropLane(name=name):
+            return _without_row(text, 3, lambda cells: _cell(cells, 0) == name)
+        case SetGate(gate=gate):
+            band = _BAND_NAMES[gate.band]
+            same_band = band.casefold()
+            return _with_field(
+                text, 6, band, _gate_scope(gate), lambda found: found.partition("(")[0].strip().casefold() == same_band
+            )
+        case SetWindow(cycles=cycles):
+            row_of_level = (str(_REBUTTAL), charter_rules.LEVELS[1], _window(cycles))
+            return _with_row(text, 7, row_of_level, lambda cells: cells[0] == str(_REBUTTAL))
+        case SetAcceptance(criteria=criteria):
+            return _with_acceptance(text, criteria)
+        case TickItem(number=number, done=done):
+            return _ticked(text, number, done=done)
+        case Sign(signature=signature):
+            return _signed(text, signature)
+
+
+def _with_field(text: str, number: int, key: str, value: str, matches: Callable[[str], bool]) -> str:
+    """A field of a section with a value, in the form that it has; a row of the section's table where it is missing."""
+    text, section = _present(text, number)
+    shown = one_line(value)
+    for found, _, line in _fields(section.lines):
+        if matches(found):
+            old = split_lines(text)[line - 1].rstrip("\r\n")
+            if old.lstrip().startswith("|"):
+                return _spliced(text, line, line + 1, [row((found, shown))])
+            before = old[: old.index(found)]
+            bold = "**" if before.endswith("**") else ""
+            return _spliced(text, line, line + 1, [f"{before}{found}:{bold} {shown}"])
+    return _with_row(text, number, (key, shown), lambda _cells: False)
+
+
+def _with_acceptance(text: str, criteria: Sequence[str]) -> str:
+    text, section = _present(text, 8)
+    old = [line.number for line in section.lines if line.kind == "text" and _is_numbered(line.text)]
+    for place in reversed(old[1:]):
+        text = _spliced(text, place, place + 1, [])
+    begin = old[0] if old else _behind(section)
+    wanted = [f"{number}. {one_line(criterion)}" for number, criterion in enumerate(criteria, 1)]
+    return _spliced(text, begin, begin + (1 if old else 0), wanted)
+
+
+def _is_numbered(line: str) -> bool:
+    number, dot, _ = line.lstrip().replace(")", ".", 1).partition(". ")
+    return bool(dot) and number.isascii() and number.isdigit()
+
+
+def _ticked(text: str, number: int, *, done: bool) -> str:
+    text, section = _present(text, 10)
+    boxes = [line for line in section.lines if line.kind == "text" and line.text.lstrip()[:3] in _BOXES]
+    if not 1 <= number <= len(boxes):
+        return text
+    line = boxes[number - 1]
+    head, _, rest = line.text.partition("[")
+    return _spliced(text, line.number, line.number + 1, [f"{head}[{'x' if done else ' '}]{rest[2:]}"])
+
+
+def _signed(text: str, one: Signature) -> str:
+    """A handshake in the place of the agent's own, among whatever else a person has written there, else at the end."""
+    text, section = _present(text, 9)
+    lines = _signature_lines(one)
+    for title, line, inside in _parts(section.lines, _SUBSECTION):
+        if named(title) != one.agent:
+            continue
+        there = {key.casefold(): number for key, _, number in _fields(inside)}
+        filled = [other.number for other in inside if other.text.strip()]
+        if len(there) == len(filled):  # nothing but fields
+            begin, end = (filled[0], filled[-1] + 1) if filled else (line + 1, line + 1)
+            return _spliced(text, begin, end, lines if filled else ["", *lines])
+        missing: list[str] = []
+        for new in lines:
+            key = new.split("**")[1].rstrip(":").casefold()
+            if key in there:
+                text = _spliced(text, there[key], there[key] + 1, [new])
+            else:
+                missing.append(new)
+        return _spliced(text, line + 1, line + 1, ["", *missing]) if missing else text
+    begin = _behind(section)
+    return _spliced(text, begin, begin, ["", f"### {one_line(one.agent)}", "", *lines])
+
+
+def _cell(cells: Sequence[str], place: int) -> str:
+    return named(cells[place]) if place < len(cells) else ""
+
+
+def _present(text: str, number: int) -> tuple[str, CharterSection]:
+    """The section with that number, made where it is missing: before the next one, else at the end."""
+    known = sections(text)
+    found = next((section for section in known if section.number == number), None)
+    if found is not None:
+        return text, found
+    later = next((section for section in known if section.number > number), None)
+    begin = later.line if later is not None else len(split_lines(text)) + 1
+    header = _HEADERS.get(number)
+    body = [*table(header), ""] if header else []
+    text = _spliced(text, begin, begin, [_heading_of(number), "", *body])
+    return text, next(section for section in sections(text) if section.number == number)
+
+
+def _with_row(text: str, number: int, cells: Sequence[str], matches: _Matches) -> str:
+    """A row in the place of the one that matches, else below the last one; a table is made where there is none."""
+    text, section = _present(text, number)
+    known = list(tables(section.lines))
+    for found in (one for grid in known for one in grid.rows):
+        if found.cells and matches(found.cells):
+            same = found.cells == tuple(cells)
+            return text if same else _spliced(text, found.number, found.number + 1, [row(cells)])
+    if known:
+        return _spliced(text, known[0].end, known[0].end, [row(cells)])
+    begin = _behind(section)
+    return _spliced(text, begin, begin, ["", *table(_HEADERS[number], [cells])])
+
+
+def _without_row(text: str, number: int, matches: _Matches) -> str:
+    section = next((one for one in sections(text) if one.number == number), None)
+    for found in (one for grid in tables(section.lines) for one in grid.rows) if section else ():
+        if found.cells and matches(found.cells):
+            return _spliced(text, found.number, found.number + 1, [])
+    return text
+
+
+def _behind(section: CharterSection) -> int:
+    """The number of the line behind the last one of a section that says something."""
+    return max((line.number for line in section.lines if line.text.strip()), default=section.line) + 1
+
+
+def _spliced(text: str, begin: int, end: int, lines: Sequence[str]) -> str:
+    """Other lines in the place of some, by number, with the line ending of the file."""
+    mark, raw = ending(text), split_lines(text)
+    if raw and not raw[-1].endswith("\n") and begin > len(raw):
+        raw[-1] += mark
+    new = [f"{line}{mark}" for line in lines]
+    if raw and new and end - 1 == len(raw) and begin <= len(raw) and not raw[-1].endswith("\n"):
+        new[-1] = lines[-1]  # the file ends as it did
+    follows = raw[end - 1] if end - 1 < len(raw) else ""
+    if new and begin == end and heading(follows.rstrip("\r\n")):
+        new.append(mark)
+    raw[begin - 1 : end - 1] = new
+    return "".join(raw)
+
 
 NAME: Final = "CHARTER"
 PATH: Final = "SESSION_CHARTER.md"

@@ -19,8 +19,12 @@ from aof.documents.charter import (
     CreateCharter,
     SignCharter,
     decisions,
+    items,
+    parse_charter,
     replayed,
     scopes,
+    seconds,
+    sections,
 )
 from aof.documents.charter_rules import (
     CONTRACT_STATUSES,
@@ -31,7 +35,6 @@ from aof.documents.charter_rules import (
     Charter,
     CharterLane,
 )
-from aof.documents.charter_text import items, parse_charter, seconds, sections
 from aof.errors import Call, InvalidInput, NoCharter
 from aof.kernel.declarations import Extra, Family, Spelling, one_of, param
 from aof.kernel.findings import DocumentFinding

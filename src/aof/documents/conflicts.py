@@ -10,7 +10,7 @@ from typing import Final, Literal
 import msgspec
 
 from aof.documents import projection
-from aof.documents.charter_text import parse_charter
+from aof.documents.charter import parse_charter
 from aof.documents.mail_rules import MailMessage
 from aof.documents.worklog import LINK, envelopes, links
 from aof.documents.worklog_rules import Say

@@ -1,17 +1,116 @@
-"""What people changed by hand of what was said through AOF: kept in a file beside the document until it is settled."""
+"""What git and people leave in a document's file: the marks of a merge, and edits of what was said through AOF."""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
+from aof.documents import markdown
 from aof.documents.markdown import headings, inline, inline_original, scan, split_lines, unix
 from aof.kernel.limits import visible_line
 from aof.support.hashing import hexdigest
+
+WHOLE = "<<<<<<< aof merge: "
+_OURS, _BASE, _THEIRS, _END = "<<<<<<<", "|||||||", "=======", ">>>>>>>"
+_ENDS = (b"||||||| aof merge: base", b"======= aof merge: theirs", b">>>>>>> aof merge: end")
+_OWN = " aof merge: "
+_SHA1_DIGITS = 40
+
+
+class Side(NamedTuple):
+    """A version of a file that git was to merge, and what it was changed from, where that is known."""
+
+    data: bytes
+    base: bytes | None
+
+
+def whole_sides(data: bytes) -> tuple[Side, ...]:
+    """The versions that the merge driver has kept in a file, the earlier merges first.
+
+    Empty where it has kept none, and where anything was changed since: a version is given back byte by byte or not at
+    all.
+    """
+    head = WHOLE.encode()
+    lines = data.split(b"\n") if data.startswith(head) else [b""]
+    found: list[Side] = []
+    at = 0
+    while at < len(lines) - 1:
+        names = lines[at].removeprefix(head).split(b" ")
+        if not lines[at].startswith(head) or len(names) != len(_ENDS):
+            return ()
+        parts: list[bytes | None] = []
+        for name, end in zip(names, _ENDS, strict=True):
+            start = at = at + 1
+            while at < len(lines) and lines[at][:1] in (b"", b" "):
+                at += 1
+            part = _proven(lines[start:at], name)
+            if at == len(lines) or lines[at] != end or (part is None) != (name == b"-"):
+                return ()
+            parts.append(part)
+        at += 1
+        ours, base, theirs = parts
+        found += [Side(one, base) for one in (ours, theirs) if one is not None]
+    return tuple(found) if len(found) > 1 and not lines[-1] else ()
+
+
+def _proven(lines: Sequence[bytes], name: bytes) -> bytes | None:
+    """The version that the lines hold; None where it is not the one that has that size and hash."""
+    digits, _, wanted = name.partition(b":")
+    if not digits.isdigit() or len(digits) > len("1000000000"):
+        return None
+    size = int(digits)
+    text = b"\n".join(line[1:] for line in lines)
+    hashed = hashlib.sha1(usedforsecurity=False) if len(wanted) == _SHA1_DIGITS else hashlib.sha256()
+    hashed.update(b"blob %d\0" % size + text[:size])
+    return text[:size] if len(text) >= size and hashed.hexdigest().encode() == wanted else None
+
+
+def sides(text: str) -> tuple[str, ...]:
+    """The text as each side has it; the text alone where it has no marks, or marks that do not belong together."""
+    if _OURS not in text or _END not in text:
+        return (text,)
+    if text.startswith(WHOLE):
+        return _kept_in(text)
+    ours: list[str] = []
+    theirs: list[str] = []
+    into: tuple[list[str], ...] = (ours, theirs)
+    here = ""
+    for line in markdown.split_lines(text):
+        mark = next((one for one in (_OURS, _BASE, _THEIRS, _END) if _is(line, one)), "")
+        if mark == _OURS and not here:
+            here, into = mark, (ours,)
+        elif mark == _BASE and here == _OURS:
+            here, into = mark, ()
+        elif mark == _THEIRS and here in (_OURS, _BASE):
+            here, into = mark, (theirs,)
+        elif mark == _END and here == _THEIRS:
+            here, into = "", (ours, theirs)
+        else:
+            for side in into:
+                side.append(line)
+    # One side may have been committed like that before anybody ran `aof merge` there.
+    return (text,) if here else (*_kept_in("".join(ours)), *_kept_in("".join(theirs)))
+
+
+def _kept_in(text: str) -> tuple[str, ...]:
+    kept = whole_sides(text.encode("utf-8", "surrogateescape"))
+    return tuple(side.data.decode("utf-8", "surrogateescape") for side in kept) or (text,)
+
+
+def is_marked(text: str) -> bool:
+    """Whether git has left marks in the text."""
+    return len(sides(text)) > 1
+
+
+def _is(line: str, mark: str) -> bool:
+    bare = line.rstrip("\r\n")
+    return bare == mark or (not bare.startswith(_OWN, len(mark)) and bare.startswith(f"{mark} ") and mark != _THEIRS)
+
 
 _SECTION: Final = re.compile(r"([0-9a-f]{16}): (.+)\Z")
 _DIGITS: Final = 16

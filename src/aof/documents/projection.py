@@ -7,7 +7,7 @@ from typing import ClassVar, Final, Protocol
 
 import msgspec
 
-from aof.documents import merge_marks
+from aof.documents import hand_edits
 from aof.errors import AofError, Call, NotAllowed
 from aof.kernel import limits as kernel_limits
 from aof.kernel.commands import Decide, Needs, NeedsOf, OnDocument, Records, Verdict
@@ -96,11 +96,11 @@ class Projection:
 
         Where the past is given, fresh events may stand in the file already: a writer may have died after writing it.
         """
-        if past is None or not (self._anew or any(merge_marks.is_marked(files.text(path)) for path in self.files)):
+        if past is None or not (self._anew or any(hand_edits.is_marked(files.text(path)) for path in self.files)):
             return self.updated(files, fresh, past, facts)
         events = [*reversed(list(past.events)), *fresh]
         written = self.updated(Texts({}), events, None, facts)
-        split = {path: merge_marks.sides(files.text(path)) for path in self.files}
+        split = {path: hand_edits.sides(files.text(path)) for path in self.files}
         count = max(map(len, split.values()))
         sides = [Texts({path: one[min(side, len(one) - 1)] for path, one in split.items()}) for side in range(count)]
         sides.sort(key=lambda side: tuple(side.text(path) for path in self.files))

@@ -1,15 +1,44 @@
-"""Documents as they are read: caught up with the log, under their locks. Must not know any single document."""
+"""Every document that follows the log, by name, and their texts as they are read: caught up, under their locks.
+
+Must not know what any single document says.
+"""
 
 from __future__ import annotations
 
-from aof.documents.projection import lock_of
+from collections.abc import Callable, Iterable, Iterator
+
+from aof.documents import charter, mailbox, worklog
+from aof.documents.projection import LOCK, lock_of
+from aof.jobs import rules as jobs_rules
 from aof.kernel import unit_of_work
 from aof.store.port import Scope, ScopeTooNarrow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from aof.documents.projection import Projection
     from aof.kernel.context import Environment
     from aof.kernel.model import Policy
+
+    Make = Callable[..., Projection]
+
+# Looked up when it is needed: a command runs the module of its own document only.
+_DOCUMENTS: dict[str, Callable[[], Make]] = {
+    "WORKLOG": lambda: worklog.WorklogDocument,
+    "MAILBOX": lambda: mailbox.MailboxDocument,
+    "CHARTER": lambda: charter.CharterDocument,
+    "JOBS": lambda: jobs_rules.JobsDocument,
+}
+LOCKS = frozenset(map(lock_of, _DOCUMENTS))
+
+
+def projections(policy: Policy, *, anew: bool = False) -> Iterator[Projection]:
+    """All documents, as the settings want them; `anew` where git may have merged their files in any way."""
+    return (document()(policy, anew=anew) for document in _DOCUMENTS.values())
+
+
+def locked_documents(names: Iterable[str], policy: Policy) -> list[Projection]:
+    """The documents whose locks are among these."""
+    return [_DOCUMENTS[name.removeprefix(LOCK)]()(policy) for name in sorted(names) if name.startswith(LOCK)]
 
 
 def policy_of(environment: Environment) -> Policy:
@@ -30,9 +59,7 @@ def noted(environment: Environment, name: str, *paths: str) -> tuple[str, dict[s
 
 def follow_all(environment: Environment) -> None:
     """Let every document catch up, in one unit of work."""
-    from aof.documents import catalogue
-
-    _caught_up(environment, catalogue.LOCKS, ())
+    _caught_up(environment, LOCKS, ())
 
 
 def _caught_up(
@@ -50,8 +77,6 @@ def _caught_up(
 
 def foreseen(environment: Environment, name: str, *paths: str) -> dict[str, str]:
     """The text that files would have after the document of that name caught up; nothing is locked or written."""
-    from aof.documents import catalogue
-
-    (projection,) = catalogue.locked_documents({lock_of(name)}, policy_of(environment))
+    (projection,) = locked_documents({lock_of(name)}, policy_of(environment))
     with environment.store.unit(Scope()) as unit:
         return unit.foreseen(projection, paths)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from aof.errors import AofError, BudgetTooSmall, Call, InvalidInput, InvalidTransition, LockRequired, NotAllowed
+from aof.handoffs.access import lock_missing, subject_task, writer
 from aof.handoffs.context import (
     ARTIFACT_STATUSES,
     ARTIFACT_TYPES,
@@ -24,10 +25,8 @@ from aof.handoffs.context import (
     top_of,
     write,
 )
-from aof.handoffs.file_locks import lock_missing
 from aof.handoffs.initiation import Initiate
 from aof.handoffs.model import Handoff
-from aof.handoffs.participants import subject_task, writer
 from aof.handoffs.payload import HandoffProposal
 from aof.kernel import limits
 from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict

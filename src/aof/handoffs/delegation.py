@@ -9,8 +9,16 @@ import msgspec
 from aof.errors import AofError, Call, InvalidTransition, NestedDelegation, NotLeaseHolder, ParentNotFound
 from aof.handoffs import rules
 from aof.handoffs.audit import AUDIT, audited
-from aof.handoffs.evolve import request_context, request_reason
-from aof.handoffs.model import Handoff, Rationale, Request, ReturnProtocol, Validation, uuid4
+from aof.handoffs.model import (
+    Handoff,
+    Rationale,
+    Request,
+    ReturnProtocol,
+    Validation,
+    request_context,
+    request_reason,
+    uuid4,
+)
 from aof.handoffs.rules import finished_refusal
 from aof.kernel.commands import AddLink, Block, Create, Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
 from aof.kernel.events import Draft, Event

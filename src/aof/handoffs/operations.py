@@ -15,9 +15,8 @@ from msgspec import UNSET, UnsetType
 from aof.errors import AmbiguousId, AofError, Call, HandoffNotFound
 from aof.handoffs import answers, initiation, model
 from aof.handoffs.answers import Group
-from aof.handoffs.history import TransferMode
 from aof.handoffs.model import Aggregation, ContentType, Handoff, HandoffType, OnTimeout, ReturnStatus
-from aof.handoffs.payload import HandoffProposal
+from aof.handoffs.payload import HandoffProposal, TransferMode
 from aof.handoffs.rules import refused_call
 from aof.kernel import limits as kernel_limits
 from aof.kernel.declarations import (

@@ -16,8 +16,8 @@ from aof.errors import (
     InvalidTransition,
     NotAddressee,
 )
+from aof.handoffs.access import unlocked
 from aof.handoffs.audit import Outcome, audited
-from aof.handoffs.file_locks import unlocked
 from aof.handoffs.model import MAX_LEVEL, CapabilityMatch, Checks, Handoff, Return, Validation
 from aof.kernel.commands import Claim, Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
 from aof.kernel.events import Draft

@@ -12,11 +12,10 @@ from typing import Annotated, Any
 import msgspec
 
 from aof.errors import CommitUnknown, DiskFull, StorageFailed
+from aof.handoffs import access, context_commands
 from aof.handoffs import context as handoffs_context
-from aof.handoffs import context_commands, file_locks
-from aof.handoffs import preflight as preflight_rules
+from aof.handoffs.access import MODES
 from aof.handoffs.context import ARTIFACT_STATUSES, ARTIFACT_TYPES, CONFLICT_RULES, Artifact, ContextVariables, Variable
-from aof.handoffs.file_locks import MODES
 from aof.kernel import limits as kernel_limits
 from aof.kernel.declarations import (
     BY_KEY,
@@ -146,8 +145,8 @@ def lock(
         "actor": actor,
         "expect_rev": expect_rev,
     }
-    task = _changed(context, file_locks.LockFiles, task_id, given)
-    return Locked(task_id=task.id, locks=tuple(file_locks.listed_lock(task, lock) for lock in task.locks))
+    task = _changed(context, access.LockFiles, task_id, given)
+    return Locked(task_id=task.id, locks=tuple(access.listed_lock(task, lock) for lock in task.locks))
 
 
 @operation(
@@ -176,7 +175,7 @@ def unlock(
         "actor": actor,
         "expect_rev": expect_rev,
     }
-    done = _done(context, file_locks.UnlockFiles, task_id, given)
+    done = _done(context, access.UnlockFiles, task_id, given)
     released = [one for event in done.events for one in event.payload["paths"]]
     assert done.task is not None
     return Unlocked(task_id=done.task.id, released=tuple(released))
@@ -205,7 +204,7 @@ def locks(
     only = context.environment.lookup.resolve(task_id) if task_id is not None else None
     tasks = [task for task in context.environment.store.locking() if only in (None, task.id)]
     found = tuple(
-        file_locks.listed_lock(task, lock, lost=lock.run_id in lost)
+        access.listed_lock(task, lock, lost=lock.run_id in lost)
         for task in tasks
         for lost in (_lost(context, task),)
         for lock in sorted(task.locks, key=lambda lock: lock.path)
@@ -359,7 +358,7 @@ def preflight(
 ) -> Preflighted:
     """Ask whether an agent may begin a task, or do something in its run."""
     given: dict[str, Any] = {"point": point, "subject": subject, "amount": amount, "risk": risk, "agent": agent}
-    (event,) = _done(context, preflight_rules.Preflight, task_id, given | {"run": run, "actor": actor}).events
+    (event,) = _done(context, access.Preflight, task_id, given | {"run": run, "actor": actor}).events
     ruled = {name: event.payload[name] for name in ("outcome", "point", "stage", "reason", "agent")}
     warnings = event.payload.get("warnings", [])
     return msgspec.convert(ruled | {"taskId": event.task_id, "warnings": warnings}, prepare_type(Preflighted))

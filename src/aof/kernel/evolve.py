@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.handoffs import context as handoffs_context
-from aof.handoffs import evolve as handoffs_evolve
+from aof.handoffs import model as handoffs_model
 from aof.kernel.events import Draft, Event, about_handoff
 from aof.kernel.model import FINISHED, WAITS_FOR_DEPENDENCIES, is_tagged
 from aof.runs import evolve as runs_evolve
@@ -118,7 +118,7 @@ def evolve(task: Task | None, event: Event) -> Task:
     # A task's own times do not run backwards, also where the clock was turned back.
     at = max(task.updated_at, event.timestamp)
     after = _replace(task, rev=event.seq, updated_at=at, layout=layout, **changes)
-    return _replace(after, locks=handoffs_evolve.kept_locks(after, event)) if after.locks else after
+    return _replace(after, locks=handoffs_model.kept_locks(after, event)) if after.locks else after
 
 
 def _changes(task: Task, event: Event) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _changes(task: Task, event: Event) -> dict[str, Any]:
     handler = _HANDLERS.get(event.type)
     if handler is not None:
         return handler(task, event)
-    return handoffs_evolve.open_handoff_changed(task, event) if task.handoffs and about_handoff(event) else {}
+    return handoffs_model.open_handoff_changed(task, event) if task.handoffs and about_handoff(event) else {}
 
 
 def _moment(task: Task, event: Event) -> str:
@@ -305,11 +305,11 @@ def _delegated(task: Task, event: Event) -> dict[str, Any]:
     changes: dict[str, Any] = {"metadata": task.metadata | {"delegationDepth": event.payload["depth"]}}
     if agent := event.payload.get("agent"):
         changes["routing"] = _replace(task.routing, agent=agent)
-    return changes | handoffs_evolve.open_handoff_begun(task, event)
+    return changes | handoffs_model.open_handoff_begun(task, event)
 
 
 def _handed(task: Task, event: Event) -> dict[str, Any]:
-    return handoffs_evolve.open_handoff_begun(task, event)
+    return handoffs_model.open_handoff_begun(task, event)
 
 
 def _unanswered(task: Task, event: Event) -> dict[str, Any]:
@@ -317,11 +317,11 @@ def _unanswered(task: Task, event: Event) -> dict[str, Any]:
 
 
 def _locked(task: Task, event: Event) -> dict[str, Any]:
-    return handoffs_evolve.files_locked(task, event)
+    return handoffs_model.files_locked(task, event)
 
 
 def _unlocked(task: Task, event: Event) -> dict[str, Any]:
-    return handoffs_evolve.files_unlocked(task, event)
+    return handoffs_model.files_unlocked(task, event)
 
 
 def _commented(task: Task, event: Event) -> dict[str, Any]:

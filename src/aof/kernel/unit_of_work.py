@@ -220,9 +220,9 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
 
 def follow(unit: Unit, names: Iterable[str], policy: Policy) -> list[str]:
     """Let every document whose lock is among the names catch up with the log; answers with the note about each."""
-    from aof.documents import catalogue as documents_catalogue
+    from aof.documents import reading as documents_reading
 
-    return [unit.follow(projection) for projection in documents_catalogue.locked_documents(names, policy)]
+    return [unit.follow(projection) for projection in documents_reading.locked_documents(names, policy)]
 
 
 def _follow_commit(unit: Unit, scope: Scope, policy: Policy) -> None:

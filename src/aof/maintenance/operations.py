@@ -11,8 +11,8 @@ from typing import Annotated
 
 import msgspec
 
-from aof.documents import catalogue as documents_catalogue
 from aof.documents import mail_service
+from aof.documents import reading as documents_reading
 from aof.documents.projection import lock_of
 from aof.errors import AofError, Call, Conflict, EditWaits, Invalid, InvalidInput, NotFound, NothingWaits, Refused
 from aof.kernel import faults
@@ -399,7 +399,7 @@ def _clash(store: Store, task_id: str) -> str:
 
 def rebuild_documents(store: Store, policy: Policy, *, anew: bool = True) -> None:
     """Rewrite the documents from the log, and keep what people wrote into any version of them."""
-    for document in documents_catalogue.projections(policy, anew=anew):
+    for document in documents_reading.projections(policy, anew=anew):
         with store.unit(Scope(names=frozenset({lock_of(document.name)}))) as unit:
             unit.follow(document)
 

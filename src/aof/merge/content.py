@@ -10,9 +10,8 @@ import msgspec
 from aof.documents import mail_rules
 from aof.kernel.events import Draft, Event
 from aof.merge.commits import CommitPlace, Original, Span
-from aof.merge.model import Clash
+from aof.merge.model import Clash, Notes
 from aof.merge.names import Census
-from aof.merge.notes import Notes
 from aof.tasks import body as tasks_body
 from aof.tasks.manual_edits import merge_text
 from aof.tasks.model import Task

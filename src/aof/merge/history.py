@@ -18,9 +18,8 @@ from aof.merge import content
 from aof.merge.commits import ROOT, CommitPlace, Lanes, Original, Span, chained, in_order, newest, open_tips
 from aof.merge.content import EDGE_TYPES, DocumentStatuses, Edges
 from aof.merge.lives import TaskStanding, TaskStates, Verdict, Views, decide_lives, is_step, note_lives
-from aof.merge.model import GENESIS, RULE, Closing, Lane, Merged, Renumbered, Report, SupersededRun, rule_of
+from aof.merge.model import GENESIS, RULE, Closing, Lane, Merged, Notes, Renumbered, Report, SupersededRun, rule_of
 from aof.merge.names import ANSWERED, BIRTH, Census, Names
-from aof.merge.notes import Notes
 from aof.tasks import rules as tasks_rules
 from aof.tasks.model import Task
 from aof.tasks.rules import close_run, to_blocked, transition

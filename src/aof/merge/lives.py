@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple
 
-from aof.handoffs.evolve import evolve_handoff
-from aof.handoffs.model import Handoff, HandoffState
+from aof.handoffs.model import Handoff, HandoffState, evolve_handoff
 from aof.kernel.events import Event, about_handoff, is_remark
 from aof.kernel.evolve import evolve
 from aof.merge.commits import ROOT, CommitPlace, Lanes, Original, Span
-from aof.merge.model import rule_of
+from aof.merge.model import Notes, rule_of, shown_value
 from aof.merge.names import Census, Names
-from aof.merge.notes import Notes, shown_value
 from aof.tasks.model import Task
 
 # Statuses of tasks, hops and handoffs, the furthest last.

@@ -8,22 +8,73 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import Any, Final, NamedTuple
+from copy import deepcopy
+from typing import Any, Final, NamedTuple, NoReturn
 
 from aof.errors import AofError
-from aof.handoffs.evolve import evolve_handoff
-from aof.handoffs.model import Handoff
+from aof.handoffs.model import Handoff, evolve_handoff
 from aof.kernel.commands import Records
 from aof.kernel.events import Event, about_handoff, is_remark
 from aof.kernel.evolve import evolve
 from aof.kernel.model import FINISHED, Policy, millis, split_task_id
 from aof.org.model import OrgChart
-from aof.portable.frozen import FrozenDict
 from aof.runs.evolve import evolve_run, result_of
 from aof.runs.model import Heartbeat, Run, RunResult, lease_end
 from aof.tasks.graph import Normalized, normalized_status, readiness
 from aof.tasks.model import Task
 from aof.workflows.model import leases
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise TypeError("this is shared with others and cannot be changed; make a copy first, such as with copy.deepcopy")
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict that stays as it is."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __copy__(self) -> dict[str, Any]:
+        return dict(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return {name: deepcopy(value, memo) for name, value in self.items()}
+
+    def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
+        return dict, (dict(self),)
+
+
+class FrozenList(list[Any]):
+    """A list that stays as it is."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+
+    def __copy__(self) -> list[Any]:
+        return list(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> list[Any]:
+        return [deepcopy(value, memo) for value in self]
+
+    def __reduce__(self) -> tuple[type[list[Any]], tuple[list[Any]]]:
+        return list, (list(self),)
+
+
+_EMPTY_DICT, _EMPTY_LIST = FrozenDict(), FrozenList()
+
+
+def freeze(value: Any) -> Any:
+    """The same value, with every dict, list and tuple in it as one that cannot be changed."""
+    kind = type(value)
+    if kind is dict:
+        return FrozenDict({name: freeze(one) for name, one in value.items()}) if value else _EMPTY_DICT
+    if kind is list or kind is tuple:
+        return FrozenList([freeze(one) for one in value]) if value else _EMPTY_LIST
+    return value
+
 
 SCHEMA_VERSION: Final = "1"
 UNKNOWN: Final = "unknown"

@@ -17,13 +17,13 @@ from aof.kernel.evolve import name_of, standing
 from aof.kernel.model import OURSELVES, Policy
 from aof.org.model import OrgChart
 from aof.org.routing import capacity_refusal, run_limit_ms
-from aof.portable.frozen import FrozenDict, freeze
 from aof.portable.model import (
     NOT_APPLICABLE,
     SCHEMA_VERSION,
     SHORT,
     UNKNOWN,
     Attempt,
+    FrozenDict,
     Life,
     Lives,
     Relations,
@@ -32,6 +32,7 @@ from aof.portable.model import (
     event_ref,
     file_ref,
     finished,
+    freeze,
     handoff_ref,
     job_ref,
     log_ref,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from aof.handoffs import delegation
-from aof.handoffs import evolve as handoffs_evolve
+from aof.handoffs import model as handoffs_evolve
 from aof.handoffs.model import Handoff
 from aof.kernel.events import SUPERSEDED, Event, about_handoff, is_remark
 from aof.kernel.evolve import evolve

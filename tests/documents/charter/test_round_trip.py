@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aof.documents import charter_rules
-from aof.documents.charter_text import apply_changes, parse_charter, render_charter
+from aof.documents.charter import apply_changes, parse_charter, render_charter
 from aof.documents.markdown import split_lines
 from tests.support.charters import TEAM, without_lines
 

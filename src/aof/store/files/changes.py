@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from aof.documents.merge_marks import Side, is_marked, whole_sides
+from aof.documents.hand_edits import Side, is_marked, whole_sides
 from aof.errors import AnotherTask, AofError, LogDamaged, UnreadableTask
 from aof.kernel import limits
 from aof.kernel.commands import ImportEdit

@@ -92,7 +92,7 @@ class CharterGates:
 
 
 def _gates_in(charter: bytes) -> tuple[Gate, ...]:
-    from aof.documents.charter_text import parse_charter
+    from aof.documents.charter import parse_charter
 
     found = parse_charter(charter.decode("utf-8", "replace")).gates
     return tuple(gate for gate in found if gate.band != "auto" and gate.scope)

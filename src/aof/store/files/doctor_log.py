@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 import msgspec
 
-from aof.documents.merge_marks import is_marked, whole_sides
+from aof.documents.hand_edits import is_marked, whole_sides
 from aof.errors import AofError, LaneRefused, LogDamaged, LogRewritten
 from aof.kernel.commands import ImportEdit
 from aof.kernel.events import Draft, is_remark

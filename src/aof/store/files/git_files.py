@@ -22,7 +22,7 @@ _IGNORE = ".gitignore"
 # What older versions did not write into these files.
 _EXPECTED = {".gitattributes": ATTRIBUTES, _IGNORE: UNSHARED}
 
-# Puts ours, base and theirs whole into one file, in the form that `aof.documents.merge_marks` describes, so that
+# Puts ours, base and theirs whole into one file, in the form that `aof.documents.hand_edits` describes, so that
 # git goes on and `aof merge` has every version. A shell does it, so it runs where `aof` is not on the PATH. What an
 # earlier merge has left like that goes in as it is. Where anything fails, git leaves its usual conflict.
 _KEEP_ALL = r"""

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from aof.handoffs import evolve
+from aof.handoffs import model
 from aof.handoffs.delegation import attached
 from aof.handoffs.model import Handoff, by_age, is_format_1, is_handoff_id
 from aof.kernel.events import Event
@@ -21,20 +21,20 @@ from aof.support.typed import prepare_type
 from aof.tasks.model import Task
 
 _decoder = msgspec.json.Decoder(prepare_type(Handoff))
-_format_1_decoder = msgspec.json.Decoder(prepare_type(evolve.Handoff1))
+_format_1_decoder = msgspec.json.Decoder(prepare_type(model.Handoff1))
 _BEGIN = ("delegation.requested", "handoff.initiated")
 
 
 def handoff_bytes(handoff: Handoff) -> bytes:
     """The file of a handoff: JSON that a person can read."""
-    shown = evolve.write_format_1(handoff) if is_format_1(handoff.id) else handoff
+    shown = model.write_format_1(handoff) if is_format_1(handoff.id) else handoff
     return msgspec.json.format(msgspec.json.encode(shown), indent=2) + b"\n"
 
 
 def parse_handoff(name: str, data: bytes) -> Handoff:
     """The handoff that a file holds. Raises DecodeError, or UnicodeDecodeError."""
     nesting.refuse_nesting(data)
-    return evolve.read_format_1(_format_1_decoder.decode(data)) if is_format_1(name) else _decoder.decode(data)
+    return model.read_format_1(_format_1_decoder.decode(data)) if is_format_1(name) else _decoder.decode(data)
 
 
 class Handed:
@@ -113,7 +113,7 @@ class HandoffRecords:
             known = next((handoff for handoff in self.of(task) if handoff.id == name), None)
         elif known is None:
             known = self._read(name)
-        handoff = evolve.evolve_handoff(known, event)
+        handoff = model.evolve_handoff(known, event)
         if handoff is not None and handoff is not known:
             handed.handoffs[name] = (handoff, event.commit[0])
         handed.attached |= attached(event)

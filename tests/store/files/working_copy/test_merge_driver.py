@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from aof.documents.merge_marks import Side, is_marked, sides, whole_sides
+from aof.documents.hand_edits import Side, is_marked, sides, whole_sides
 from aof.store.files import git_files
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")

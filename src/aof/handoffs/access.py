@@ -1,4 +1,4 @@
-"""Locks on the files of the project: a run locks what it will write, and others keep away from it."""
+"""What a run may touch: who takes part in the work on a task, locks on files, and the check before a step."""
 
 from __future__ import annotations
 
@@ -6,18 +6,119 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.errors import AofError, Call, FileLocked, InvalidInput, LockRequired, PayloadTooLarge
-from aof.handoffs.participants import holding, subject_task
+from aof.errors import (
+    AofError,
+    Call,
+    FileLocked,
+    InvalidInput,
+    LockRequired,
+    NotAllowed,
+    PayloadTooLarge,
+    Unauthenticated,
+)
+from aof.handoffs.context import Writer
 from aof.kernel import limits
-from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, OwnRule, Records, Verdict
+from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, OnTask, OwnRule, Records, Verdict
 from aof.kernel.events import Draft
 from aof.kernel.kinds import LockMode
 from aof.kernel.limits import covers, normalised, overlap
-from aof.org.budgets import AskedAction, Point, Ruling, denied, entry, ruling
-from aof.org.model import Agent
-from aof.runs.model import lease_end
+from aof.kernel.model import millis
+from aof.org import routing
+from aof.org.budgets import (
+    ACCESSES,
+    POINTS,
+    AskedAction,
+    Outcome,
+    Point,
+    Ruling,
+    denied,
+    entry,
+    iterations,
+    ruling,
+    ruling_payload,
+)
+from aof.org.model import Agent, Risk
+from aof.org.rights import is_person, kind_of, owns, roles_of
+from aof.org.routing import RISKS, too_little, work_of
+from aof.runs.authentication import ran_work
+from aof.runs.leases import authorize
+from aof.runs.model import ARTIFACT_PATHS, lease_end
+from aof.tasks import graph
 from aof.tasks.model import FileLock, Lease, Task
-from aof.workflows.model import held_leases
+from aof.workflows import hops
+from aof.workflows.model import held_leases, leases, workflow_of
+
+_NAME = 128  # characters
+
+
+def subject_task(records: Records, command: OnTask) -> Task | AofError:
+    """The task that the command is about, if there is one and the caller gives usable names."""
+    problem = (
+        limits.line("actor", command.actor, _NAME, required=True)
+        or limits.line("run", command.run, _NAME)
+        or limits.name("agent", command.agent)
+    )
+    return problem or records.look(command.task_id) or graph.missing(command.task_id)
+
+
+def holding(task: Task, command: OnTask) -> Lease | AofError:
+    """The lease that the caller holds: the task's own or that of a hop; else why it holds none."""
+    if task.gated:
+        hop = hops.held_hop(task, workflow_of(task), command)
+        if isinstance(hop, AofError):
+            return hop
+        assert hop.lease is not None
+        return hop.lease
+    holder = authorize(task, command)
+    if isinstance(holder, AofError):
+        return holder
+    assert task.lease is not None
+    return task.lease
+
+
+def writer(records: Records, task: Task, command: OnTask) -> Writer | AofError:
+    """The agent that writes to the shared context; else why it may not write there at all.
+
+    A holder shows its lease. Where secrets are asked for, anybody else needs more than a name. With a chart, only the
+    agents of the workflow write to its context, and those who steer it.
+    """
+    agent, policy = command.acting, records.policy
+    if command.run is not None or any(lease.agent == agent for lease in leases(task)):
+        lease = holding(task, command)
+        return lease if isinstance(lease, AofError) else writer_of(records, lease.agent)
+    trusted = {command.actor, command.session or command.actor} <= set(policy.maintainers)
+    if policy.require_secret and command.outside and command.vouched is None and not trusted:
+        return Unauthenticated(
+            f"a write to the context of {task.id} must come from a caller that has proven who it is",
+            "send a token over HTTP, or the secret of a run of your own that is under way",
+            Call("show", {"task_id": task.id}),
+        )
+    known = writer_of(records, agent)
+    if policy.org is None or known.steers or is_person(policy.org, agent, policy.maintainers):
+        return known
+    if any(owns(one, agent) or ran_work(one, agent) for one in records.tasks.values() if one is not None):
+        return known
+    return NotAllowed(
+        f"{agent} takes no part in the workflow of {task.id} and may not write to its context",
+        "claim a task of it first, or let one of its agents write",
+        Call("claim", {"task_id": task.id, "agent": agent}),
+        agent=agent,
+    )
+
+
+def writer_of(records: Records, agent: str) -> Writer:
+    """What an agent may write: its roles and its team are in the chart, and leads and maintainers steer."""
+    chart, maintainers = records.policy.org, records.policy.maintainers
+    if chart is None:
+        return Writer(agent=agent, steers=agent in maintainers)
+    known = chart.by_id.get(agent)
+    return Writer(
+        agent=agent,
+        roles=roles_of(chart, agent),
+        teams=frozenset({known.team}) if known is not None and known.team is not None else frozenset(),
+        steers=kind_of(chart, agent, maintainers) in ("lead", "maintainer"),
+    )
+
 
 MODES: Final[tuple[LockMode, ...]] = ("exclusive", "shared")
 _ALL_LOCKS: Final = frozenset({"files"})  # locks are taken one after the other: a folder may cover any other path
@@ -207,3 +308,106 @@ def listed_lock(owner: Task, lock: FileLock, *, lost: bool = False) -> dict[str,
         "since": lock.since,
         "state": "lost" if lost else "held",
     }
+
+
+_START: Final = "start"
+_MINUTE: Final = 60_000
+_MOST: Final = 2**53
+
+
+class Preflight(OwnRule, frozen=True, kw_only=True):
+    """Ask whether the acting agent may begin the task, or whether its run may go on at one enforcement point."""
+
+    point: str | None = None
+    subject: str | None = None
+    amount: int | None = None
+    risk: str | None = None
+
+    def needs(self, known: Records, needs: NeedsOf) -> Needs:
+        """The task: the answer is recorded on it."""
+        return Needs(write=frozenset({self.task_id}))
+
+    def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
+        """The ruling, as an event: also one that blocks is an answer."""
+        task = subject_task(records, self)
+        if isinstance(task, AofError):
+            return task
+        if problem := self._malformed(task):
+            return problem
+        risk: Risk | None = next((known for known in RISKS if known == self.risk), None)
+        if self.point is None:
+            asked = AskedAction(point="iterations")
+            return _answer(task, self.acting, None, asked, _before_work(records, task, self.acting, risk))
+        lease = holding(task, self)
+        if isinstance(lease, AofError):
+            return lease
+        agent = entry(records, lease.agent)
+        asked = AskedAction(point=self.point, subject=self.subject, amount=self._amount(task, lease, now))  # type: ignore[arg-type] # judged above
+        why = too_little(agent, level=None, risk=risk)
+        if why is not None:
+            reason = f"{agent.id}: {why}; escalate it"
+            ruled = Ruling(outcome="blocked", point=self.point, stage="limits", reason=reason)
+        else:
+            used = task.usage.get("toolCalls", 0) if task.usage.get("runId") == lease.run_id else 0
+            ruled = ruling(agent, asked, tool_calls=int(used), unlocked=self._lacks_lock(task, lease))
+        return _answer(task, lease.agent, lease.run_id, asked, ruled)
+
+    def _malformed(self, task: Task) -> AofError | None:
+        if self.point is not None and (problem := limits.choice("point", self.point, POINTS)):
+            return problem
+        if self.risk is not None and (problem := limits.choice("risk", self.risk, RISKS)):
+            return problem
+        if self.amount is not None and not 0 <= self.amount <= _MOST:
+            return InvalidInput("'amount' must be a whole number from 0 up", "say how much will have been used in all")
+        if self.point in ACCESSES and self.subject is None:
+            return InvalidInput(
+                f"'{self.point}' needs a subject: a path, a command or a host",
+                "say what it is about",
+                Call("preflight", {"task_id": task.id, "point": self.point, "subject": "src/api.py"}),
+            )
+        return limits.text("subject", self.subject, limits.NOTES)
+
+    def _amount(self, task: Task, lease: Lease, now: int) -> int | None:
+        """What the caller says, or what AOF knows if that is more."""
+        if self.point == "iterations":
+            known = iterations(task)
+        elif self.point == "duration":
+            known = -(-(now - millis(lease.acquired_at)) // _MINUTE)
+        else:
+            return self.amount
+        return max(known, self.amount or 0)
+
+    def _lacks_lock(self, task: Task, lease: Lease) -> str | None:
+        """Why the run may not write the path now; what lies in the task's own folder needs no lock."""
+        if self.point != "write" or self.subject is None or self.subject.startswith(tuple(ARTIFACT_PATHS.values())):
+            return None
+        path = normalised("subject", self.subject)
+        refusal = None if isinstance(path, AofError) else lock_missing(task, lease.run_id, path)
+        return refusal.message if refusal is not None else None
+
+
+def _before_work(records: Records, task: Task, name: str, risk: Risk | None) -> Ruling:
+    """Whether the agent may take the task: what a claim would refuse, and what it should know beforehand."""
+    chart, agent = records.policy.org, entry(records, name)
+    work = work_of(task.routing, task.profile)
+    why = routing.routing_refusal(chart, work, name) if chart is not None and name in chart.by_id else None
+    why = why or too_little(agent, level=work.level, risk=risk or work.risk)
+    if not agent.active:
+        why = "it is not active"
+    if why is not None:
+        return Ruling(outcome="blocked", point=_START, stage="limits", reason=f"{name} may not take {task.id}: {why}")
+    ruled = ruling(agent, AskedAction(point="iterations", amount=iterations(task) + 1))
+    if ruled.outcome == "blocked":
+        return Ruling(outcome="blocked", point=_START, stage=ruled.stage, reason=ruled.reason)
+    warnings = list(ruled.warnings)
+    if task.retry.failures and task.retry.failures + 1 >= task.retry.max_attempts:
+        warnings.append(f"it is the last attempt: {task.retry.failures} have failed")
+    if task.status != "ready":
+        warnings.append(f"{task.id} is {task.status} now")
+    outcome: Outcome = "proceed_with_warnings" if warnings else "proceed"
+    return Ruling(outcome=outcome, point=_START, stage=ruled.stage, reason=ruled.reason, warnings=tuple(warnings))
+
+
+def _answer(task: Task, agent: str, run: str | None, asked: AskedAction, ruled: Ruling) -> Decision:
+    payload = ruling_payload(ruled, agent, asked)
+    return Decision(drafts=(Draft(type="autonomy.checked", task_id=task.id, run_id=run, payload=payload),), agent=agent)
