@@ -109,6 +109,35 @@ def test_a_report_beside_the_one_that_counts_is_not_called_late() -> None:
         )
 
 
+def test_work_that_a_hop_sends_back_is_told_once_with_the_reason() -> None:
+    hops = [
+        {"id": "build", "role": "developer"},
+        {"id": "check", "role": "reviewer", "dependsOn": ["build"], "canReject": True},
+    ]
+    with memory_fabric(actor="pm", workflows=[{"name": "gated", "hops": hops}]) as fabric:
+        task = fabric.create("Add it", workflow="gated").task_id
+        fabric.claim(task, agent="ada").complete("built")
+        fabric.claim(task, agent="rita").complete(outcome="needs_review", blockers=["no docs"])
+        assert [one.text("Add it") for one in stories(fabric.events())][-1] == (
+            "rita sent 'Add it' back at check: no docs"
+        )
+
+
+def test_work_that_its_worker_wants_reviewed_and_a_question_withdrawn_read_as_that() -> None:
+    with memory_fabric(actor="pm") as fabric:
+        task = fabric.create("Add it", review=False).task_id
+        fabric.claim(task, agent="ada").complete("look at the edges", outcome="needs_review")
+        assert [one.text("Add it") for one in stories(fabric.events())][-1] == (
+            "ada put 'Add it' up for review: look at the edges"
+        )
+        fabric.reject(task, blockers=["no docs"])
+        work = fabric.claim(task, agent="ada")
+        work.ask("Which region?")
+        work.complete("all of them", withdraw_questions=True)
+        *_, last = stories(fabric.events())
+        assert (last.text("Add it"), last.becomes) == ("ada finished 'Add it': all of them", "done")
+
+
 def test_a_dependency_that_is_fulfilled_broken_or_reopened_reads_as_that() -> None:
     with memory_fabric(actor="pm") as fabric:
         first = fabric.create("First", review=False).task_id
@@ -131,7 +160,8 @@ def test_a_dependency_that_is_fulfilled_broken_or_reopened_reads_as_that() -> No
     ("kind", "payload", "said"),
     [
         ("task.updated", {"fields": ["title", "dependsOn"]}, "ada changed the title and dependencies of 'Add it'"),
-        ("task.updated", {"fields": ["workLog"], "workLog": "half way"}, "ada added a note to 'Add it': half way"),
+        ("task.updated", {"fields": ["workLog"], "workLog": "ada: half way"}, "ada added a note to 'Add it': half way"),
+        ("task.question.answered", {"question": "Q1", "withdrawn": True}, "ada withdrew Q1 of 'Add it'"),
         ("task.progress", {"text": "half way"}, "ada reported progress on 'Add it': half way"),
         (
             "http.authentication.failed",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import traceback
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from aof.api.fabric import Fabric
-from aof.errors import InvalidInput, StaleLease
+from aof.errors import InvalidInput, QuestionOpen, StaleLease
 from aof.kernel.results import Claimed
 from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.support.messages import report
@@ -146,6 +147,15 @@ def test_a_worker_that_leaves_its_question_has_ended_its_run(fabric: Fabric, tas
         assert work.ask("Which port?", leave=True).status == "blocked"
     assert fabric.get(task_id).retry.failures == 0
     assert fabric.answer(task_id, "443").status == "ready"
+
+
+def test_a_worker_may_finish_without_the_answer_to_its_question(fabric: Fabric, task_id: str) -> None:
+    with fabric.claim(agent="ada") as work:
+        work.ask("Which region?")
+        with pytest.raises(QuestionOpen) as refused:
+            work.complete("all of them")
+        assert "withdraw_questions=True" in "".join(traceback.format_exception(refused.value))
+        assert work.complete("all of them", withdraw_questions=True).status == "review"
 
 
 def test_a_worker_comments_and_delegates_below_its_task(fabric: Fabric, task_id: str) -> None:

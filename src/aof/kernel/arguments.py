@@ -131,7 +131,7 @@ def _others(function: FunctionType) -> type | None:
 
 
 class _NoOthers:
-    __annotations__: dict[str, Any] = {}
+    """Stands for no further keywords."""
 
 
 class _First:
@@ -185,7 +185,6 @@ def _bare(kind: Any) -> Any:
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
-
     try:
         msgspec.convert(value, prepare_type(kind))
     except (msgspec.ValidationError, RecursionError) as error:

@@ -21,7 +21,7 @@ Kind = Literal["task", "worklog", "mail", "handoff"]
 KINDS: Final[tuple[Kind, ...]] = ("task", "worklog", "mail", "handoff")
 _LONGEST: Final = 240  # characters of what somebody wrote
 _PLACE: Final = re.compile(r"\{([\w.]+)\}")
-_QUIET, _HINT, _ECHO, _END, _SAID = range(5)  # how much an event tells beside others of its commit
+_QUIET, _HINT, _ECHO, _END, _SAID, _VERDICT = range(6)  # how much an event tells beside others of its commit
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +102,11 @@ _EDGES: Final = {
     "active": ("reopened a dependency of {task}", "it waits for {} again"),
 }
 _CAPITAL: Final = re.compile(r"[A-Z]")
+_OUTCOMES: Final = {
+    "blocked": "is stuck in {task}",
+    "needs_review": "put {task} up for review",
+    "partial": "finished a part of {task}",
+}
 _RUN_ENDS: Final = {
     "released": "gave {task} back",
     "superseded": "lost {task} to another clone",
@@ -128,9 +133,7 @@ def _ended(what: Mapping[str, Any]) -> _Line:
 
 def _completed(what: Mapping[str, Any]) -> _Line:
     outcome = what.get("result", {}).get("outcome", "done")
-    verbs = {"done": "finished {task}", "complete": "finished {task}", "blocked": "is stuck in {task}"}
-    said = verbs.get(outcome, "reported {task} as {result.outcome}")
-    return _Line(said, ("result.notes", "result.blockers"))
+    return _Line(_OUTCOMES.get(outcome, "finished {task}"), ("result.notes", "result.blockers"))
 
 
 def _updated(what: Mapping[str, Any]) -> _Line:
@@ -168,6 +171,12 @@ def _progress(what: Mapping[str, Any]) -> _Line:
     """Progress without a figure is told without one."""
     said = "reported progress on {task}" if what.get("percent") is None else "is at {percent} % of {task}"
     return _Line(said, ("text", "workLog"))
+
+
+def _answered(what: Mapping[str, Any]) -> _Line:
+    if what.get("withdrawn"):
+        return _Line("withdrew {question} of {task}", (), _HINT)
+    return _Line("answered {question} of {task}", ("text",))
 
 
 def _late(what: Mapping[str, Any]) -> _Line:
@@ -234,7 +243,7 @@ _LINES: Final[dict[str, _Line | Callable[[Mapping[str, Any]], _Line]]] = {
     "task.delivery.updated": _Line("noted the delivery of {task}", (), _QUIET),
     "task.delegated": _Line("gave {task} to {targetId}", (), _QUIET),
     "task.question.asked": _Line("asks about {task}", ("question.text",)),
-    "task.question.answered": _Line("answered {question} of {task}", ("text",)),
+    "task.question.answered": _answered,
     "task.sla_alert": _Line("noticed that {task} waits too long in {status}"),
     "task.overdue": _Line("noticed that {task} is overdue", ("due",)),
     "task.warning": _Line("warned about {task}", ("detail",)),
@@ -242,7 +251,7 @@ _LINES: Final[dict[str, _Line | Callable[[Mapping[str, Any]], _Line]]] = {
     "task.hop.opened": _Line("opened {hop} of {task}", (), _HINT),
     "task.hop.completed": _Line("finished {hop} of {task}", (), _END),
     "task.hop.waiting_approval": _Line("put {hop} of {task} up for review", (), _END),
-    "task.hop.rejected": _Line("sent {hop} of {task} back", ("blockers", "reason")),
+    "task.hop.rejected": _Line("sent {task} back", ("blockers", "reason"), _VERDICT),
     "task.hop.failed": _Line("failed at {hop} of {task}", ("reason",)),
     "task.hop.blocked": _Line("is stuck in {hop} of {task}", ("reason",)),
     "task.hop.unblocked": _Line("unblocked {hop} of {task}", ()),
@@ -331,7 +340,7 @@ def told(event: Event) -> Story:
     who = _said(_at(payload, line.who)) or event.agent or event.actor
     who = _BY_HAND if who == _HAND else who
     found = (_cut(_said(_at(payload, place))) for place in line.details)
-    detail = _cut(line.detail) or next(filter(None, found), "")
+    detail = (_cut(line.detail) or next(filter(None, found), "")).removeprefix(f"{who}: ")
     elsewhere = " in another clone" if event.type == SUPERSEDED else ""
     return Story(
         event=event,

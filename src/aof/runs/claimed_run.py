@@ -229,6 +229,7 @@ class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
         acceptance: Sequence[Any] = (),
         caller_role: str | None = None,
         allow_open_children: bool = False,
+        withdraw_questions: bool = False,
         key: str | None = None,
     ) -> Completed:
         """End the run with a result.
@@ -247,6 +248,7 @@ class ClaimedRun(Claimed, frozen=True, kw_only=True, dict=True):
             acceptance=acceptance,
             caller_role=caller_role,
             allow_open_children=allow_open_children,
+            withdraw_questions=withdraw_questions,
             run=self.run_id,
             key=key,
         )
