@@ -298,7 +298,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], list[Store]]:
     titles = ["api", "The API", "Straße", "x%y", "under_score", "a b", "plain"]
     for store in made:
         for number in range(1, 40):
-            name = f"TASK-2026-03-02-{number * 30}"
+            name = f"TASK-2026-03-02-{number * 30:03}"
             fields = {
                 "title": titles[number % 7],
                 "priority": ["low", "normal", "high", "critical"][number % 4],
@@ -307,7 +307,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], list[Store]]:
                 "visibility": ["foreground", "hidden"][number % 11 == 0],
             } | ({"resource": ["gpu", "lab"][number % 2]} if number % 3 == 0 else {})
             if number > 10 and number % 4 == 0:
-                fields["dependsOn"] = [f"TASK-2026-03-02-{(number - 7) * 30}"]
+                fields["dependsOn"] = [f"TASK-2026-03-02-{(number - 7) * 30:03}"]
             commit(store, clock, created(name, **fields))
             if number % 6 == 0:
                 commit(store, clock, moved(name, "ready", "backlog"))

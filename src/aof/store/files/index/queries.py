@@ -35,7 +35,6 @@ _FIELDS = (
 )
 _MOST = 2**62
 _DUE = "(waits_until IS NULL OR waits_until <= :moment)"
-_IN_ID = frozenset("task-0123456789")
 _NUMBER = schema.number()
 _UNFINISHED = f"NOT IN ({', '.join(repr(status) for status in sorted(FINISHED))})"
 _DONE_PLACES = ", ".join(schema.found("edges.blocker", folder) for folder in ("done", "archive"))
@@ -51,7 +50,7 @@ HOLD = f"""UPDATE tasks SET held =
 RECORD = f"SELECT record FROM tasks WHERE place IN ({_ANY_PLACE})"
 PARENT = f"SELECT parent FROM tasks WHERE place IN ({_ANY_PLACE})"
 _DAY = schema.DAY
-_CREATED, _UPDATED = "substr(turn, 2)", "json_extract(record, '$.updatedAt')"
+_CREATED, _UPDATED = "substr(turn, 2)", schema.UPDATED
 # What a page is ordered by, then by ID, as in `store/selection.py`.
 _KEYS = {
     "id": "0",
@@ -62,6 +61,8 @@ _KEYS = {
     "title": "words",
     "status": schema.folder_number(),
 }
+# A text in a title or an ID, all of them in small letters.
+_NAMED = "(instr(title, :words) > 0 OR instr(id, :words) > 0)"
 RUNNING = schema.within("in-progress")
 # A look at the records of what runs now: few, and a text that reads like this only costs another look.
 LOCKING = f"""{RUNNING} AND instr(record, '"locks":[') > 0"""
@@ -118,26 +119,27 @@ def asked(query: Query) -> tuple[str, str, dict[str, Any]]:
     values: dict[str, Any] = {}
     shared = list(_shared(query, values))
     every = [*shared, *_others(query, values)]
+    found = _found(query.search, values) if query.search is not None else ""
     key = _relevance(query.search or "", values) if query.order == "relevance" else _KEYS[query.order]
     behind = tuple(_behind(query, key, values))
     for name, value in values.items():
         if isinstance(value, str) and not _storable(value):
             every = shared = ["0"]
             values[name] = ""
-    lanes = [" AND ".join((lane, *every)) for lane in _lanes(query)] or ["0"]
+    lanes = [" AND ".join((lane, *every)) for lane in _lanes(query)] or ["tasks WHERE 0"]
     limit = -1 if query.limit is None else min(query.limit, _MOST) + 1  # one more tells whether others follow
     offset = min(query.offset, _MOST)
-    counts = _tallied(query, shared) if _is_tallied(query) else _counted(lanes)
+    counts = _tallied(query, shared) if _is_tallied(query) else found + _counted(lanes)
     lanes = [" AND ".join((lane, *behind)) for lane in lanes]
     values |= {"limit": limit, "offset": offset, "upto": -1 if limit < 0 else limit + offset}
-    return counts, _page(query, key, lanes), values
+    return counts, found + _page(query, key, lanes), values
 
 
 def _page(query: Query, key: str, lanes: list[str]) -> str:
     way = " DESC" if query.reverse else ""
     by = "" if query.order == "id" else f"key{way}, "
     columns = f"place, {key} AS key, record"
-    inner = f"SELECT * FROM (SELECT {columns} FROM tasks WHERE {{}} ORDER BY {by}place{way} LIMIT :upto)"
+    inner = f"SELECT * FROM (SELECT {columns} FROM {{}} ORDER BY {by}place{way} LIMIT :upto)"
     together = " UNION ALL ".join(map(inner.format, lanes))
     return f"SELECT record, key FROM ({together}) ORDER BY {by}{_NUMBER}{way} LIMIT :limit OFFSET :offset"
 
@@ -151,7 +153,7 @@ def _behind(query: Query, key: str, values: dict[str, Any]) -> Iterator[str]:
 
 
 def _counted(lanes: list[str]) -> str:
-    together = " UNION ALL ".join(f"SELECT status FROM tasks WHERE {lane}" for lane in lanes)
+    together = " UNION ALL ".join(f"SELECT status FROM {lane}" for lane in lanes)
     return f"SELECT status, count(*) FROM ({together}) GROUP BY 1"
 
 
@@ -190,31 +192,54 @@ def _tallied(query: Query, shared: list[str]) -> str:
 
 
 def _lanes(query: Query) -> Iterator[str]:
-    """Ranges of rows, each in the order that is asked for as far as an index can give it."""
+    """Ranges of rows, each in the order that is asked for as far as an index can give it: a table and a condition."""
     wanted = tuple(dict.fromkeys(query.status)) or STATUSES
     if query.open_hops:
         free = "(waits_for_children IS NULL OR held = 0)"
-        yield f"hops IS NOT NULL AND substr(hops, 1, 1) = '+' AND {free} AND {schema.within('in-progress')}"
+        yield f"tasks WHERE hops IS NOT NULL AND substr(hops, 1, 1) = '+' AND {free} AND {schema.within('in-progress')}"
         return
     if query.at_hops:
         free = f" AND +held = 0 AND {_DUE}" if query.runnable_at is not None else ""
-        yield f"hops = '='{free}"
+        yield f"tasks WHERE hops = '='{free}"
         return
     if query.open_handoffs:
         current = () if query.archived else (f"NOT ({schema.within('archive')})",)
-        yield " AND ".join(("handed IS NOT NULL", *current, *_in_status(query)))
+        yield " AND ".join(("tasks INDEXED BY by_handed WHERE handed IS NOT NULL", *current, *_in_status(query)))
         return
     if query.runnable_at is not None:
         if query.waiting_in in wanted:
-            yield from _held(query) if query.waiting else (f"{_free(query)} AND {_DUE}",)
+            narrowed = _is_narrowed(query) and query.waiting_in in STATUSES
+            rows = f"tasks NOT INDEXED WHERE {_in_folder(query, query.waiting_in)} AND" if narrowed else "tasks WHERE"
+            lanes = _held(query) if query.waiting else (f"{_free(query)} AND {_DUE}",)
+            yield from (f"{rows} {lane}" for lane in lanes)
         return
     for status in wanted:
-        if status not in schema.OVER and query.order == "schedule":
-            yield from (f"status = '{status}' AND held = {held}" for held in range(3))
+        if status not in schema.OVER and query.order == "schedule" and not _is_narrowed(query):
+            yield from (f"tasks WHERE status = '{status}' AND held = {held}" for held in range(3))
         elif status in STATUSES:
-            yield schema.within(status)
+            yield _rows_of(query, status)
     if query.archived:
-        yield " AND ".join((schema.within("archive"), *_in_status(query)))
+        yield " AND ".join((_rows_of(query, "archive"), *_in_status(query)))
+
+
+def _is_narrowed(query: Query) -> bool:
+    """Whether all that can be on the page is known by its number."""
+    return query.among is not None or query.search is not None
+
+
+def _rows_of(query: Query, folder: str) -> str:
+    if query.order == "updated" and not _is_narrowed(query) and query.agent is None and query.parent_id is None:
+        return f"tasks INDEXED BY by_updated WHERE {schema.in_folder(folder)}"
+    return f"tasks WHERE {_in_folder(query, folder)}"
+
+
+def _in_folder(query: Query, folder: str) -> str:
+    """The condition for the rows of a folder, as few of them as can be looked at."""
+    if query.among is not None:
+        return f"place IN ({', '.join(str(schema.place(folder, task_id)) for task_id in query.among)})"
+    if query.search is not None:
+        return f"place IN (SELECT {schema.place_of_number(folder, 'number')} FROM found)"
+    return schema.within(folder)
 
 
 def _held(query: Query) -> Iterator[str]:
@@ -262,8 +287,8 @@ def _others(query: Query, values: dict[str, Any]) -> Iterator[str]:
     if query.tag is not None:
         values["tag"] = f"{schema.BETWEEN}{query.tag}{schema.BETWEEN}"
         yield "instr(tags, :tag) > 0"
-    if query.search is not None:
-        yield _found(query.search, values)
+    if query.search is not None and (query.open_hops or query.at_hops or query.open_handoffs):
+        yield f"{_NUMBER} IN (SELECT number FROM found)"
     if query.parent_id is not None:
         values["parent"] = query.parent_id
         yield "parent = :parent"
@@ -284,23 +309,23 @@ def _others(query: Query, values: dict[str, Any]) -> Iterator[str]:
             yield f"{column} < :{name}_before"
 
 
-def _named(text: str, values: dict[str, Any]) -> str:
-    """The condition for a text in the title or in the ID."""
-    values["words"] = said = text.casefold()
-    in_id = f" OR instr(lower({schema.name()}), :words) > 0" if _IN_ID.issuperset(said) else ""
-    return f"instr(words, :words) > 0{in_id}"
-
-
 def _found(text: str, values: dict[str, Any]) -> str:
+    """What a statement begins with that looks for tasks by a text: their numbers, as the table `found`."""
+    values["words"] = said = text.casefold()
+    named = f"SELECT rowid AS number FROM names WHERE {_NAMED}"
+    if grams := tables.match_part(said):
+        values["grams"] = grams
+        named += " AND names MATCH :grams"
     if sought := words.wanted(text):
         values["match"] = tables.match_text(sought)
-        return f"({_named(text, values)} OR {_NUMBER} IN (SELECT rowid FROM texts WHERE texts MATCH :match))"
-    return f"({_named(text, values)})"
+        named += " UNION SELECT rowid FROM texts WHERE texts MATCH :match"
+    return f"WITH found AS ({named}) "
 
 
 def _relevance(text: str, values: dict[str, Any]) -> str:
     """The expression for the part that holds all that is sought, as in `store/selection.py`."""
-    cases = [f"WHEN {_named(text, values)} THEN {len(tables.TEXT_COLUMNS)}"]
+    named = f"SELECT 1 FROM names WHERE rowid = {_NUMBER} AND {_NAMED}"
+    cases = [f"WHEN EXISTS ({named}) THEN {len(tables.TEXT_COLUMNS)}"]
     for place, column in enumerate(tables.TEXT_COLUMNS if (sought := words.wanted(text)) else ()):
         values[f"in_{column}"] = tables.match_text(sought, column)
         found = f"SELECT rowid FROM texts WHERE texts MATCH :in_{column}"

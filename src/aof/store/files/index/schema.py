@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from aof.tasks.model import Task
 
-VERSION: Final = 11
+VERSION: Final = 12
 FOLDERS: Final = (*STATUSES, "archive")
 BETWEEN: Final = "\n"  # between the tags of a task: none holds a line break
 _NUMBER_BITS, _ID_BITS = 30, 57  # a number has at most nine digits, a day has eight
@@ -75,9 +75,18 @@ def _alike(row: str) -> str:
 _SAME = f"(status, archived, hidden, whose, resource, held, waits) = ({_alike('old')})"
 _OUT = f"UPDATE tallies SET tasks = tasks - 1 WHERE {_SAME}; DELETE FROM tallies WHERE {_SAME} AND tasks = 0;"
 _IN = f"INSERT INTO tallies VALUES ({_alike('new')}, 1) ON CONFLICT DO UPDATE SET tasks = tasks + 1;"
+UPDATED: Final = "json_extract(record, '$.updatedAt')"
+
+
+def folder_number() -> str:
+    """The expression for the number of a row's folder."""
+    return f"place >> {_ID_BITS}"
+
+
 # What is made when the rows are there: one sort is cheaper than as many searches.
 INDEXES: Final = f"""
 CREATE INDEX by_turn ON tasks (status, held, turn, place, waits_until, resource, whose, hidden) WHERE held IS NOT NULL;
+CREATE INDEX by_updated ON tasks ({folder_number()}, {UPDATED});
 CREATE INDEX by_blocker ON edges (blocker);
 CREATE TRIGGER gone AFTER DELETE ON tasks BEGIN {_OUT} END;
 CREATE TRIGGER come AFTER INSERT ON tasks BEGIN {_IN} END;
@@ -118,14 +127,19 @@ def within(folder: str) -> str:
     return f"place BETWEEN {first} AND {first | (1 << _ID_BITS) - 1}"
 
 
+def place_of_number(folder: str, column: str) -> str:
+    """The expression for the place in a folder of a task whose place without the folder is known."""
+    return f"{_FIRST[folder]} | {column}"
+
+
 def number(column: str = "place") -> str:
     """The expression for a place without its folder: orders tasks by their IDs."""
     return f"{column} & {(1 << _ID_BITS) - 1}"
 
 
-def folder_number() -> str:
-    """The expression for the number of a row's folder."""
-    return f"place >> {_ID_BITS}"
+def in_folder(folder: str) -> str:
+    """The same condition, as the index `by_updated` has it."""
+    return f"{folder_number()} = {FOLDERS.index(folder)}"
 
 
 def name(column: str = "place") -> str:

@@ -89,9 +89,11 @@ _MODULE = "fts5"
 _TOKENS = "unicode61 remove_diacritics 0"
 _TABLES = f"""
 CREATE VIRTUAL TABLE texts USING {_MODULE}(title, description, comments, log, tokenize = '{_TOKENS}');
+CREATE VIRTUAL TABLE names USING {_MODULE}(title, id, tokenize = 'trigram case_sensitive 1', detail = none);
 CREATE TABLE stale_texts (task TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _AT_ONCE = 500
+_RUN = 3  # characters that the names are found by
 TEXT_COLUMNS = ("title", "description", "comments", "log")
 
 
@@ -131,11 +133,14 @@ def refresh_text(store: FilesystemStore, database: sqlite3.Connection) -> None:
         stale = [task_id for (task_id,) in named]
         for start in range(0, len(stale), _AT_ONCE):
             some = stale[start : start + _AT_ONCE]
-            database.executemany("DELETE FROM texts WHERE rowid = ?", ((_number(task_id),) for task_id in some))
+            tasks = list(_read(store, some))
+            for table in ("texts", "names"):
+                database.executemany(f"DELETE FROM {table} WHERE rowid = ?", ((_number(task_id),) for task_id in some))
             database.executemany(
-                "INSERT INTO texts (rowid, title, description, comments, log) VALUES (?, ?, ?, ?, ?)",
-                map(_row, _read(store, some)),
+                "INSERT INTO texts (rowid, title, description, comments, log) VALUES (?, ?, ?, ?, ?)", map(_row, tasks)
             )
+            names = ((_number(task.id), task.title.casefold(), task.id.casefold()) for task in tasks)
+            database.executemany("INSERT INTO names (rowid, title, id) VALUES (?, ?, ?)", names)
         database.execute("DELETE FROM stale_texts")
 
 
@@ -143,6 +148,12 @@ def match_text(sought: Sequence[str], column: str = "") -> str:
     """The question for texts that have words which begin like these, in one column or in any."""
     every = " AND ".join(f'"{_token(word)}"*' for word in sought)
     return f"{column} : ({every})" if column else every
+
+
+def match_part(text: str) -> str:
+    """The question for names that have all runs of three characters of this text; empty for a shorter one."""
+    runs = dict.fromkeys(text[start : start + _RUN] for start in range(len(text) - _RUN + 1))
+    return " AND ".join('"' + run.replace('"', '""') + '"' for run in runs)
 
 
 def _token(word: str) -> str:
