@@ -8,7 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from aof.api.fabric import Fabric
-from aof.service import page, serve
+from aof.service import serve
 from tests.board.conftest import ORIGIN, SAME, Browser
 
 Visitor = Callable[[], Browser]
@@ -67,7 +67,7 @@ def test_a_wrong_token_opens_nothing(visitor: Visitor) -> None:
 
 
 def test_a_link_of_the_command_line_opens_the_page_once(visitor: Visitor, root: str) -> None:
-    link = page.make_link(root, "pm", "admin", ORIGIN)
+    link = serve.make_link(root, "pm", "admin", ORIGIN)
     first = visitor()
     assert first.kept(first.client.get(link)).status_code == 200
     assert first.get("/").status_code == 200
@@ -79,7 +79,7 @@ def test_a_link_of_the_command_line_opens_the_page_once(visitor: Visitor, root: 
 
 
 def test_a_link_that_another_site_brings_asks_before_it_signs_anybody_in(visitor: Visitor, root: str) -> None:
-    browser, link = visitor(), page.make_link(root, "mallory", "read", ORIGIN)
+    browser, link = visitor(), serve.make_link(root, "mallory", "read", ORIGIN)
     answer = browser.client.get(link, headers={"Sec-Fetch-Site": "cross-site"})
     assert answer.status_code == 200
     assert "set-cookie" not in answer.headers

@@ -16,7 +16,7 @@ import pytest
 
 from aof.errors import Unavailable
 from aof.service import serve
-from aof.service.exposure import is_loopback
+from aof.service.serve import is_loopback
 from aof.surfaces.http.server import listen_unix, remove_unix
 from tests.support.served import events
 from tests.support.service import Up, directory

@@ -22,7 +22,7 @@ from aof.kernel.model import Policy
 from aof.kernel.results import Claimed
 from aof.runs.authentication import secret_of, understood
 from aof.service.bootstrap import init_data_dir, open_fabric
-from aof.service.runners.output import KeptStream, Redaction
+from aof.service.runners.process_runner import KeptStream, Redaction
 from aof.testing import FakeClock, memory_fabric
 from tests.support.messages import report, update
 from tests.support.service import Up, directory, scripted

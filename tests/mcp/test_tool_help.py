@@ -13,7 +13,7 @@ from mcp_types import TextContent
 from aof.api.call import EVERYTHING, HintReader, parameters, wire_names
 from aof.api.catalogue import BY_NAME, BY_TOOL, OPERATIONS, SCOPES, example_arguments, listed_in, needed_arguments
 from aof.errors import Call, InvalidInput
-from aof.surfaces.mcp import tool_help
+from aof.surfaces.mcp import tools
 from aof.surfaces.mcp.server import INSTRUCTIONS
 
 CORE = HintReader(tiers=("core",))
@@ -22,7 +22,7 @@ _CALL = re.compile(r"\b(aof_\w+)\((\{.*\})\)")
 
 
 def _asked(topic: str | None, reader: HintReader = CORE) -> str:
-    (content,) = tool_help.help_answer({} if topic is None else {"topic": topic}, reader).content
+    (content,) = tools.help_answer({} if topic is None else {"topic": topic}, reader).content
     assert isinstance(content, TextContent)
     return content.text
 
@@ -122,7 +122,7 @@ def test_a_word_of_a_workers_day_finds_calls_that_are_well_formed(word: str) -> 
 
 
 def test_every_call_of_a_subject_is_well_formed() -> None:
-    for calls in tool_help._by_subject().values():
+    for calls in tools._by_subject().values():
         for call in calls:
             operation = BY_NAME[call.operation]
             wire = wire_names(Call(call.operation, needed_arguments(operation) | call.arguments))
@@ -141,7 +141,7 @@ def test_every_call_of_a_subject_is_well_formed() -> None:
 )
 def test_what_there_is_no_help_on_is_refused_with_a_suggestion(given: dict[str, Any], hint: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        tool_help.help_answer(given, CORE)
+        tools.help_answer(given, CORE)
     assert refused.value.hint.startswith(hint)
 
 
@@ -163,27 +163,27 @@ def test_what_there_is_no_help_on_is_refused_with_a_suggestion(given: dict[str, 
     ],
 )
 def test_a_tool_that_there_is_not_leads_to_the_one_that_was_meant(guess: str, given: dict[str, Any], said: str) -> None:
-    assert tool_help.tool_instead(guess, given, CORE) == said
+    assert tools.tool_instead(guess, given, CORE) == said
 
 
 def test_a_guess_leads_to_the_tool_itself_where_it_is_listed() -> None:
-    assert tool_help.tool_instead("aof_next", {}, WORKER) == "use aof_ready({})"
-    assert tool_help.tool_instead("transfer", {}, WORKER).startswith("use aof_handoff_new: ")
+    assert tools.tool_instead("aof_next", {}, WORKER) == "use aof_ready({})"
+    assert tools.tool_instead("transfer", {}, WORKER).startswith("use aof_handoff_new: ")
 
 
 def test_a_guess_that_the_callers_token_does_not_allow_says_what_it_takes() -> None:
     reader = HintReader(tiers=("core",), scope="work")
-    assert tool_help.tool_instead("aof_task_delete", {}, reader) == (
+    assert tools.tool_instead("aof_task_delete", {}, reader) == (
         "use aof_task_cancel, which takes a token with the scope lead"
     )
 
 
 def test_every_guess_is_of_an_operation_that_there_is_and_of_no_other() -> None:
-    guesses = [guess for names in tool_help._GUESSES.values() for guess in names]
+    guesses = [guess for names in tools._GUESSES.values() for guess in names]
     assert len(guesses) == len({*guesses})
-    for name, names in tool_help._GUESSES.items():
+    for name, names in tools._GUESSES.items():
         for guess in names:
-            assert tool_help._by_guess().get(tool_help._plain(guess)) is BY_NAME[name], guess
+            assert tools._by_guess().get(tools._plain(guess)) is BY_NAME[name], guess
 
 
 def test_the_instructions_name_tools_that_there_are_and_the_simple_way_to_delegate() -> None:

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from aof.kernel.limits import looks_secret
 from aof.kernel.ports import Work
 from aof.service.bootstrap import init_data_dir
-from aof.service.runners.environment import dropped_variables, worker_secrets, worker_variables
-from aof.service.runners.output import Redaction
+from aof.service.runners.process_runner import Redaction, dropped_variables, worker_secrets, worker_variables
 from tests.support.served import create, once, output
 from tests.support.service import Up, directory, scripted
 

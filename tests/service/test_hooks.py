@@ -7,7 +7,7 @@ import json
 import pytest
 
 from aof.errors import InvalidInput
-from aof.service.agents.notes import hook_command, with_hook, without_hook
+from aof.service.agents.edits import hook_command, with_hook, without_hook
 
 COMMAND = hook_command(("aof", "prime", "--hook", "--agent", "claude"))
 OURS = {"hooks": [{"type": "command", "command": COMMAND, "timeout": 15}]}

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 import aof
-from aof.service import page
+from aof.service import serve
 from aof.service.bootstrap import init_data_dir
 from aof.store.files.service_files import ServiceAddresses
 from tests.support.service import Up
@@ -77,10 +77,10 @@ def test_without_a_service_the_command_is_one_until_it_is_told_to_stop(root: Pat
         assert it.stdout is not None
         url = it.stdout.readline().strip()
         assert _opened(url).startswith("aof_")
-        assert page.served_at(str(root)) == url.partition("/board/")[0]
+        assert serve.served_at(str(root)) == url.partition("/board/")[0]
         it.send_signal(signal.SIGTERM)
         assert it.wait(BOUND) == 0
-    assert page.served_at(str(root)) is None
+    assert serve.served_at(str(root)) is None
 
 
 def test_of_several_that_open_the_board_at_once_one_serves_it_and_all_lead_there(root: Path) -> None:
@@ -89,7 +89,7 @@ def test_of_several_that_open_the_board_at_once_one_serves_it_and_all_lead_there
     try:
         urls = [one.stdout.readline().strip() for one in several if one.stdout is not None]
         (address,) = {url.partition("/board/")[0] for url in urls}
-        assert page.served_at(str(root)) == address
+        assert serve.served_at(str(root)) == address
         assert len({_opened(url) for url in urls}) == 3
         over = [one for one in several if not (root / f"locks/service-{one.pid}").exists()]
         assert [one.wait(BOUND) for one in over] == [0, 0]
@@ -102,26 +102,26 @@ def test_of_several_that_open_the_board_at_once_one_serves_it_and_all_lead_there
 def test_a_port_that_is_asked_for_leads_to_the_service_that_serves_it(root: Path) -> None:
     addresses = ServiceAddresses(str(root))
     with addresses.announced(("http://127.0.0.1:8420", "http://127.0.0.1:8421")):
-        assert page.served_at(str(root), 8421) == "http://127.0.0.1:8421"
-        assert page.served_at(str(root), 8422) is None
+        assert serve.served_at(str(root), 8421) == "http://127.0.0.1:8421"
+        assert serve.served_at(str(root), 8422) is None
 
 
 def test_whoever_waits_to_open_the_board_is_let_on_once_it_is_served_or_its_starter_is_gone(root: Path) -> None:
     let_on_when: list[str] = []
-    with page.starting(str(root)) as let_on:
+    with serve.starting(str(root)) as let_on:
         let_on()
-        with page.starting(str(root)):
+        with serve.starting(str(root)):
             let_on_when.append("it is served")
-    with page.starting(str(root)):
+    with serve.starting(str(root)):
         let_on_when.append("its starter is gone")
     assert let_on_when == ["it is served", "its starter is gone"]
 
 
 def test_a_service_of_another_user_is_not_believed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ServiceAddresses(str(root)).announced(("http://127.0.0.1:8420",)):
-        assert page.served_at(str(root)) is not None
+        assert serve.served_at(str(root)) is not None
         monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-        assert page.served_at(str(root)) is None
+        assert serve.served_at(str(root)) is None
 
 
 def test_opening_the_board_changes_nothing(root: Path) -> None:
@@ -138,7 +138,7 @@ def test_opening_the_board_changes_nothing(root: Path) -> None:
         try:
             assert it.stdout is not None
             session = _signed_in(it.stdout.readline().strip())
-            request = Request(f"{page.served_at(str(root))}/board/tasks", headers=session)
+            request = Request(f"{serve.served_at(str(root))}/board/tasks", headers=session)
             with urlopen(request, timeout=BOUND) as shown:
                 assert "Kept for later" in shown.read().decode()
             it.send_signal(signal.SIGTERM)
@@ -152,22 +152,22 @@ def test_opening_the_board_changes_nothing(root: Path) -> None:
 def test_a_service_that_died_is_not_believed(root: Path) -> None:
     with Up(root, "--http", "0") as up:
         up.wait("http")
-        assert page.served_at(str(root)) is not None
+        assert serve.served_at(str(root)) is not None
         up.process.kill()
         up.finish()
-    assert page.served_at(str(root)) is None
+    assert serve.served_at(str(root)) is None
     assert not list((root / "locks").glob("service-*"))
 
 
 def test_a_file_that_claims_to_be_a_service_is_not_believed(root: Path) -> None:
     (root / "locks/service-1").write_text('["http://127.0.0.1:1"]', "utf-8")
-    assert page.served_at(str(root)) is None
+    assert serve.served_at(str(root)) is None
 
 
 def test_only_addresses_for_browsers_are_opened() -> None:
-    assert page.browsable(("unix:/tmp/s",)) is None
-    assert page.browsable(("unix:/tmp/s", "http://0.0.0.0:8420")) == "http://127.0.0.1:8420"
-    assert page.browsable(("https://[::]:8420",)) == "https://[::1]:8420"
+    assert serve.browsable(("unix:/tmp/s",)) is None
+    assert serve.browsable(("unix:/tmp/s", "http://0.0.0.0:8420")) == "http://127.0.0.1:8420"
+    assert serve.browsable(("https://[::]:8420",)) == "https://[::1]:8420"
 
 
 def test_a_damaged_file_of_a_service_hides_no_other(root: Path) -> None:
@@ -181,7 +181,7 @@ def test_the_browser_is_started_only_where_there_is_one(monkeypatch: pytest.Monk
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
     if sys.platform != "darwin":
-        assert page.open_browser("http://127.0.0.1:1/") is False
+        assert serve.open_browser("http://127.0.0.1:1/") is False
 
 
 @pytest.mark.parametrize("words", [("--port", "8420"), ("--scope", "read"), ("--no-open",)])

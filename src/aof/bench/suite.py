@@ -1,18 +1,28 @@
-"""One run: fresh folders on one disk, every subject in its turn, one list of parts. Must not know who shows them."""
+"""One run: fresh folders on one disk, every subject in its turn, one list of parts. Must not know who shows them.
+
+The header says where the figures come from: without the disk, the processors and the load they mean nothing.
+"""
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
+import platform
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from aof.bench import commits, histories, machine, processes, report, rounds, sizes
+from aof import __version__
+from aof.bench import commits, histories, processes, report, rounds, sizes
 from aof.bench.report import Part, TableRow
 from aof.bench.rounds import Series, Subject
+from aof.store.files.disk import file_system
 from aof.support.printable import Say
 
 _ENOUGH = 50  # commits: with fewer it is a quick run
@@ -57,8 +67,8 @@ def measure(
     parser: sizes.Parser | None = None,
 ) -> BenchRun:
     """Measure everything below a folder; `others` take turns with ours, `parser` with building the index."""
-    header = machine.describe(folder)
-    if not machine.is_disk(folder):
+    header = describe(folder)
+    if not is_disk(folder):
         header["WARNING"] = "this is not a disk, a flush does nothing here: name a folder on one with --dir"
     place = folder / "log"
     place.mkdir()
@@ -85,7 +95,7 @@ def scratch(given: str | None) -> Iterator[Path]:
     above = Path(given).absolute() if given else _on_disk()
     above.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="aof-bench-", dir=above))
-    machine.spread_out(folder)
+    spread_out(folder)
     try:
         yield folder
     finally:
@@ -95,4 +105,59 @@ def scratch(given: str | None) -> Iterator[Path]:
 def _on_disk() -> Path:
     places = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.cwd()]
     usable = [place for place in places if place.is_dir() and os.access(place, os.W_OK)]
-    return next((place for place in usable if machine.is_disk(place)), usable[0])
+    return next((place for place in usable if is_disk(place)), usable[0])
+
+
+_NO_DISK = frozenset({"tmpfs", "ramfs", "devtmpfs"})
+_GET_FLAGS, _SET_FLAGS, _TOP_OF_TREES = 0x80086601, 0x40086602, 0x00020000  # from linux/fs.h; the flag is chattr's T
+
+
+def is_disk(folder: Path) -> bool:
+    """False for a file system in memory, where a flush does nothing."""
+    return file_system(str(folder))[0] not in _NO_DISK
+
+
+def has_journal(device: str) -> bool:
+    """False only for an ext4 that surely has none."""
+    name = Path(device).name
+    return not Path("/proc/fs/ext4", name).exists() or any(Path("/proc/fs/jbd2").glob(f"{name}-*"))
+
+
+def spread_out(folder: Path) -> None:
+    """Let each folder made in this one begin in a part of the disk of its own, where the system can (ext4).
+
+    Without a journal, ext4 takes up no inode that was freed within the last minutes, and steps over each of them, one
+    by one, for every new file. What another run or another process has deleted nearby would make each new file cost
+    up to a millisecond; so it should not lie nearby. What a subject deletes itself still counts.
+    """
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):
+            flags = array.array("l", [0])
+            fcntl.ioctl(fd, _GET_FLAGS, flags)
+            flags[0] |= _TOP_OF_TREES
+            fcntl.ioctl(fd, _SET_FLAGS, flags)
+    finally:
+        os.close(fd)
+
+
+def describe(folder: Path) -> dict[str, str]:
+    """One line each, for the header and for the JSON."""
+    kind, device = file_system(str(folder))
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "folder": str(folder),
+        "file system": f"{kind} on {device}" + ("" if has_journal(device) else ", without a journal"),
+        "machine": f"{platform.system()} {platform.release()}, {os.cpu_count()} x {_processor()}, load {load}",
+        "python": f"{platform.python_version()}, SQLite {sqlite3.sqlite_version}",
+        "aof": __version__,
+    }
+
+
+def _processor() -> str:
+    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.machine()

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from types import ModuleType
 
 from aof.api.fabric import Fabric
 from aof.config import Settings, default_text, load_settings, with_solo
 from aof.errors import InvalidInput, NoDataDirectory, UnsupportedFilesystem
 from aof.kernel.model import is_agent_name
-from aof.service import exposure, notify, up
+from aof.service import notify, up
 from aof.service import trust as service_trust
 from aof.service.clock import SystemClock
 from aof.service.runners import attempts
@@ -29,26 +28,6 @@ if TYPE_CHECKING:
 
     from aof.kernel.ports import CommandLine, Notifier, Trust
     from aof.store.port import Clock, Store
-
-
-class ProjectFolder:
-    """Keeps the contract of `ports.working_copy.ProjectFiles`; follows no link out of the folder."""
-
-    def __init__(self, root: str) -> None:
-        above, _, name = root.rpartition("/")
-        self.path = above if name.startswith(".") else root
-
-    def has(self, path: str) -> bool:
-        """Whether there is something at the path."""
-        parts = [part for part in path.split("/") if part not in ("", ".")]
-        if path.startswith("/") or ".." in parts or "\0" in path or not parts:
-            return False
-        folder = ConfinedFolder(self.path)
-        folder.begin()
-        try:
-            return folder.has("/".join((self.path, *parts)))
-        except OSError:
-            return False
 
 
 _CHOICE = "aof-data-dir"  # in the git directory of a repository: what `aof init` has chosen for all of its worktrees
@@ -105,7 +84,9 @@ class LocalWhereabouts:
     @property
     def version(self) -> str:
         """Of AOF."""
-        return version()
+        from aof import __version__
+
+        return __version__
 
     @property
     def python(self) -> str:
@@ -140,14 +121,23 @@ class TrustedCommands:
 
 
 class LocalProject:
-    """The files of the project; what looks at them is loaded when a document names one."""
+    """The files of the project; follows no link out of its folder."""
 
     def __init__(self, root: str) -> None:
-        self._root = root
+        above, _, name = root.rpartition("/")
+        self._path = above if name.startswith(".") else root
 
     def has(self, path: str) -> bool:
         """Whether there is something at a path below the project's folder."""
-        return ProjectFolder(self._root).has(path)
+        parts = [part for part in path.split("/") if part not in ("", ".")]
+        if path.startswith("/") or ".." in parts or "\0" in path or not parts:
+            return False
+        folder = ConfinedFolder(self._path)
+        folder.begin()
+        try:
+            return folder.has("/".join((self._path, *parts)))
+        except OSError:
+            return False
 
 
 class OrphanedProcesses:
@@ -174,20 +164,15 @@ def own_secret(root: str, environment: Mapping[str, str] = os.environ) -> str | 
     return secret if secret and (not where or os.path.realpath(where) == os.path.realpath(root)) else None
 
 
-def _named_in(secret: str | None) -> str | None:
-    """The agent that a secret names; whether the secret is good is asked when something is done with it."""
-    parts = (secret or "").split("/")
-    return parts[1] if len(parts) == 3 and is_agent_name(parts[1]) else None  # noqa: PLR2004 - RUN/AGENT/RANDOM
-
-
 def _caller(actor: str | None, secret: str | None) -> tuple[str, Literal["given", "environment", "run", "user"]]:
     """Who calls, and what says so."""
     if actor:
         return actor, "given"
     if named := os.environ.get("AOF_ACTOR"):
         return named, "environment"
-    if named := _named_in(secret):
-        return named, "run"
+    parts = (secret or "").split("/")
+    if len(parts) == 3 and is_agent_name(parts[1]):  # noqa: PLR2004 - RUN/AGENT/RANDOM
+        return parts[1], "run"  # whether the secret is good is asked when something is done with it
     return default_actor(), "user"
 
 
@@ -208,13 +193,6 @@ def _notifier(root: str, settings: Settings, trust: Trust) -> Notifier | None:
         refused(of_notifications(settings.notify.command)),
         refused(of_notification_file(file)) if file is not None and os.path.isabs(file) else lambda: None,
     )
-
-
-def deliveries() -> ModuleType:
-    """What serves the notification channels; loaded only where there are some."""
-    from aof.service import channels as service_channels
-
-    return service_channels
 
 
 def opened_store(
@@ -279,20 +257,20 @@ def serve(
     channels = not watches and bool(load_settings(root).notify.channels)
     if http is None and not doors and not channels:
         return up.Service(fabric, once=once, log_json=log_json).run()
-    from aof.service.notices import Notices
-
-    notices = Notices()
+    notices = up.Notices()
     addresses: tuple[str, ...] = ()
     with ExitStack() as stack:
         stack.callback(notices.close)
         if channels:
-            stack.enter_context(deliveries().delivering(root, TrustedCommands(root), notices.put, once=once))
-        if http is not None or doors:
-            from aof.service.serve import Doors, beside
+            from aof.service import channels as service_channels
 
-            where = Doors(port=http, **doors)
-            addresses = stack.enter_context(beside(root, where, notices.put))
-            if text := exposure.warning(where):
+            stack.enter_context(service_channels.delivering(root, TrustedCommands(root), notices.put, once=once))
+        if http is not None or doors:
+            from aof.service import serve as service_serve
+
+            where = service_serve.Doors(port=http, **doors)
+            addresses = stack.enter_context(service_serve.beside(root, where, notices.put))
+            if text := service_serve.exposure_warning(where):
                 notices.put("warning", text)
         out = ready(addresses) if ready is not None else None
         return up.Service(
@@ -503,13 +481,6 @@ def refuse_network(root: str) -> None:
         )
 
 
-def version() -> str:
-    """Which AOF this is."""
-    from aof import __version__
-
-    return __version__
-
-
 def benchmark(
     folder: str | None = None, *, quick: bool = False, sizes: tuple[int, ...] | None = None, say: Say = silent
 ) -> tuple[dict[str, object], str]:
@@ -522,31 +493,3 @@ def benchmark(
         run = suite.measure(plan if sizes is None else plan._replace(sizes=sizes), place, say=say)
         say("removing what was written")
     return run.as_json(), report.render_table(run.machine, run.parts)
-
-
-def agent_settings() -> ModuleType:
-    """What connects a project's agents; loaded only for that."""
-    from aof.service.agents import connect
-
-    return connect
-
-
-def trusted() -> ModuleType:
-    """What keeps which commands are allowed; loaded only when somebody asks or decides."""
-    from aof.service import upkeep as service_upkeep
-
-    return service_upkeep
-
-
-def upkeep() -> ModuleType:
-    """What looks after a whole data directory; loaded only for that."""
-    from aof.service import upkeep as service_upkeep
-
-    return service_upkeep
-
-
-def surfaces() -> ModuleType:
-    """What others connect to; loaded only when something of it is asked for."""
-    from aof.service import serve as service_serve
-
-    return service_serve

@@ -1,16 +1,22 @@
-"""Puts the surfaces together that others connect to. Knows the adapters; is loaded only when something is served."""
+"""Puts the surfaces together that others connect to, and opens the page for people.
+
+What serving beyond this machine means is said here as well. Knows the adapters; loaded only when something is served.
+"""
 
 from __future__ import annotations
 
 import os
+import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from hashlib import sha256
 from importlib.util import find_spec
-from types import ModuleType
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 from aof import __version__
 from aof.api.call import Caller
@@ -18,10 +24,10 @@ from aof.api.catalogue import tiers_of
 from aof.config import HttpBounds, load_settings
 from aof.errors import InvalidInput, SettingsUnusable, Unavailable
 from aof.kernel import limits as kernel_limits
+from aof.kernel.declarations import SCOPES
 from aof.kernel.ports import Tokens
 from aof.maintenance import tokens
 from aof.maintenance.tokens import PageSessions
-from aof.service import exposure
 from aof.service.bootstrap import default_actor, find_data_dir, open_fabric, own_secret
 from aof.service.clock import SystemClock
 from aof.service.extras import install_hint
@@ -38,7 +44,8 @@ if TYPE_CHECKING:
     from aof.surfaces.http.app import Mounted
     from aof.surfaces.http.guard import Authenticate
     from aof.surfaces.http.limits import Traffic
-    from aof.surfaces.http.server import HttpServer, ServerLimits
+    from aof.surfaces.http.server import HttpServer
+
 
 _STARTING, _STOPPING = 30.0, 10.0  # seconds
 
@@ -159,18 +166,14 @@ def make_http(
         push = _push_parts(find_data_dir(data_dir), clock, is_known, settings.tell)
         mounts |= dict.fromkeys(PATHS, A2aOverHttp(caller_of, settings.version, push))
     root = find_data_dir(data_dir)
-    board = Board(PageSessions(known, clock), instance_of(root), _project(root), __version__)
+    project = load_settings(root).policy(os.path.basename(os.path.dirname(root)) or "AOF").project
+    board = Board(PageSessions(known, clock), instance_of(root), project, __version__)
     return make_app(lambda: open_fabric(data_dir, secret=""), settings, mounts, traffic, board)
 
 
 def instance_of(root: str) -> str:
     """What tells the page of one data directory from those of others on this machine; says nothing about its path."""
     return sha256(os.path.realpath(root).encode("utf-8", "surrogateescape")).hexdigest()[:12]
-
-
-def _project(root: str) -> str:
-    """What the page is called: what the settings say, else the folder that the data directory lies in."""
-    return load_settings(root).policy(os.path.basename(os.path.dirname(root)) or "AOF").project
 
 
 def _is_known(known: Tokens, clock: Clock, actor: str) -> bool:
@@ -225,6 +228,55 @@ class Doors(NamedTuple):
     tools: str | None = None
 
 
+def check_doors(doors: Doors) -> None:
+    """Refuse a combination that would serve nobody, or everybody without anybody having said so."""
+    if (doors.tls_cert is None) != (doors.tls_key is None):
+        raise InvalidInput(
+            "TLS needs a certificate and its key",
+            "give both: --tls-cert CERT.pem --tls-key KEY.pem",
+            parameter="tls_key",
+        )
+    if doors.tools is not None and doors.port is None and doors.socket is None:
+        raise InvalidInput("--tools is about what is served over HTTP", "serve it: aof up --http 8420 --tools all")
+    if doors.port is None:
+        given = doors.tls_cert is not None or doors.insecure or doors.host != "127.0.0.1"
+        if given:
+            raise InvalidInput(
+                "--host, --tls-cert, --tls-key and --insecure are about a port", "name one: aof up --http 8420"
+            )
+        return
+    if doors.tls_cert is None and not doors.insecure and not is_loopback(doors.host):
+        raise InvalidInput(
+            f"--host {doors.host[:80]} serves other machines, and without TLS tokens and tasks would cross the network "
+            "as plain text",
+            "add TLS: --tls-cert CERT.pem --tls-key KEY.pem; or, on a network that you trust: --insecure",
+            parameter="host",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address; a name counts when every address of it does."""
+    try:
+        return ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        pass
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise Unavailable(
+            f"the address {host[:80]!r} is not known: {error}", "name an address of this machine"
+        ) from None
+    return all(ip_address(str(one[4][0]).partition("%")[0]).is_loopback for one in found)
+
+
+def exposure_warning(doors: Doors) -> str | None:
+    """What to say about a server that other machines can reach."""
+    if doors.port is None or is_loopback(doors.host):
+        return None
+    plain = "; without TLS everybody on the way can read and use the tokens" if doors.tls_cert is None else ""
+    return f"other machines can reach this server: anybody with a token may use it{plain}"
+
+
 @contextmanager
 def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None = None) -> Iterator[tuple[str, ...]]:
     """Serve HTTP and MCP in a thread of its own for as long as the caller needs; returns the addresses.
@@ -232,14 +284,24 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
     `tell` is called in that thread with what was turned away, once a minute.
     """
     lazy_imports.settle()
-    exposure.checked(doors)
+    check_doors(doors)
     try:
         from aof.surfaces.http import server as server_module
+        from aof.surfaces.http.connections import Times
         from aof.surfaces.http.limits import Traffic
-        from aof.surfaces.http.server import listen_unix, remove_unix
     except ModuleNotFoundError as error:
         raise missing(error, "server") from None
     bounds, traffic, running = http_bounds(data_dir), Traffic(), threading.Event()
+    limits = server_module.ServerLimits(
+        connections=bounds.connections,
+        per_address=bounds.connections_per_address,
+        times=Times(
+            headers=bounds.header_seconds,
+            body=bounds.body_seconds,
+            idle=bounds.idle_seconds,
+            stall=bounds.stall_seconds,
+        ),
+    )
     encrypted = server_module.tls(doors.tls_cert, doors.tls_key) if doors.tls_cert and doors.tls_key else None
     app = make_http(data_dir, hosts=(doors.host.lower(),), traffic=traffic, tell=tell, tools=doors.tools)
     with ExitStack() as stack:
@@ -250,14 +312,14 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
             shown = f"[{doors.host}]" if ":" in doors.host else doors.host
             addresses.append(f"{'https' if encrypted else 'http'}://{shown}:{bound[-1].getsockname()[1]}")
         if doors.socket is not None:
-            bound.append(listen_unix(doors.socket))
-            stack.callback(remove_unix, bound[-1], os.path.abspath(doors.socket), os.lstat(doors.socket))
+            bound.append(server_module.listen_unix(doors.socket))
+            stack.callback(server_module.remove_unix, bound[-1], os.path.abspath(doors.socket), os.lstat(doors.socket))
             addresses.append(f"unix:{os.path.abspath(doors.socket)}")
         server = server_module.HttpServer(
             app,
             bound,
             running.set,
-            limits=_limits(bounds),
+            limits=limits,
             traffic=traffic,
             encrypted=encrypted,
             refuse=app.state.refuse,
@@ -272,24 +334,46 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
         yield tuple(addresses)
 
 
-def pages() -> ModuleType:
-    """What opens the page for people; loaded only by the command that does."""
-    from aof.service import page
-
-    return page
+_ANY = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - names that are replaced
+_DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 
-def _limits(bounds: HttpBounds) -> ServerLimits:
-    from aof.surfaces.http import connections
-    from aof.surfaces.http.server import ServerLimits
+def served_at(data_dir: str | None, port: int | None = None) -> str | None:
+    """Where a browser reaches the page of a data directory, or on this port; None where no service serves it so."""
+    return browsable(ServiceAddresses(find_data_dir(data_dir)).known(), port)
 
-    return ServerLimits(
-        connections=bounds.connections,
-        per_address=bounds.connections_per_address,
-        times=connections.Times(
-            headers=bounds.header_seconds,
-            body=bounds.body_seconds,
-            idle=bounds.idle_seconds,
-            stall=bounds.stall_seconds,
-        ),
-    )
+
+def starting(data_dir: str | None) -> AbstractContextManager[Callable[[], None]]:
+    """Keeps others from starting a service meanwhile; what it gives lets them on before the context ends."""
+    return ServiceAddresses(find_data_dir(data_dir)).starting()
+
+
+def browsable(addresses: tuple[str, ...], wanted: int | None = None) -> str | None:
+    """The first address that a browser on this machine can open, or that has this port."""
+    for address in addresses:
+        parts = urlsplit(address)
+        if parts.scheme in ("http", "https") and wanted in (None, parts.port):
+            host, _, port = parts.netloc.rpartition(":")
+            return f"{parts.scheme}://{_ANY.get(host, host)}:{port}"
+    return None
+
+
+def make_link(data_dir: str | None, actor: str, scope: str, address: str) -> str:
+    """A link that lets this actor in once, within the minute."""
+    if problem := kernel_limits.choice("scope", scope, SCOPES):
+        raise problem
+    allowed = next(one for one in SCOPES if one == scope)
+    key = PageSessions(tokens_of(data_dir), SystemClock()).link(actor, allowed)
+    return f"{address}/board/enter?key={key}"
+
+
+def open_browser(url: str) -> bool:
+    """Have the person's browser open it, where there is one; a browser in the terminal would take the terminal away."""
+    if sys.platform != "darwin" and not any(os.environ.get(name) for name in _DISPLAYS):
+        return False
+    import webbrowser
+
+    try:
+        return webbrowser.open(url)
+    except webbrowser.Error:
+        return False

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import TextIO
 
@@ -26,7 +27,6 @@ from aof.kernel.faults import Faults
 from aof.kernel.model import is_task_id, iso, millis
 from aof.scheduler.host import Hosting
 from aof.scheduler.tick import Tick
-from aof.service.notices import Notices
 from aof.service.runners.process_runner import ProcessRunner
 from aof.support.printable import clean, escaped
 
@@ -425,3 +425,32 @@ class Inotify:
     def close(self) -> None:
         """Stop watching."""
         os.close(self.fd)
+
+
+class Notices:
+    """A queue with a descriptor that becomes readable when something is in it."""
+
+    def __init__(self) -> None:
+        self._lines: SimpleQueue[tuple[str, str]] = SimpleQueue()
+        self.fd, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def put(self, action: str, text: str) -> None:
+        """Hand over a line, from any thread."""
+        self._lines.put((action, text))
+        with suppress(BlockingIOError):  # so many wait already that the service will look
+            os.write(self._wake, b"\0")
+
+    def drain(self, tell: Callable[[str, str, str], None]) -> None:
+        """Tell everything that waits."""
+        with suppress(BlockingIOError):
+            while os.read(self.fd, 512):
+                pass
+        with suppress(Empty):
+            while True:
+                action, text = self._lines.get_nowait()
+                tell(action, "", text)
+
+    def close(self) -> None:
+        """Give the descriptors back, once nobody puts anything any more."""
+        os.close(self.fd)
+        os.close(self._wake)

@@ -21,7 +21,6 @@ from aof.maintenance import operations as maintenance_operations
 from aof.scheduler.steps import started_commands
 from aof.service.bootstrap import (
     TrustedCommands,
-    deliveries,
     find_data_dir,
     may_write,
     open_fabric,
@@ -75,7 +74,9 @@ def diagnose(
     finally:
         store.close()
     if settings.notify.channels:
-        found = replace(found, advice=(*found.advice, *deliveries().advice(root, TrustedCommands(root))))
+        from aof.service import channels as service_channels
+
+        found = replace(found, advice=(*found.advice, *service_channels.advice(root, TrustedCommands(root))))
     return found
 
 
@@ -101,9 +102,12 @@ def declared_commands(root: str) -> tuple[CommandLine, ...]:
     settings = load_settings(root)
     notify = settings.notify
     outside = notify.file if notify.file is not None and os.path.isabs(notify.file) else None
-    channels = deliveries().configured(root, settings) if notify.channels else ()
     commands = started_commands(OrgPath(root).chart(), notify.command, outside)
-    return (*commands, *(channel.command for channel in channels))
+    if not notify.channels:
+        return tuple(commands)
+    from aof.service import channels as service_channels
+
+    return (*commands, *(channel.command for channel in service_channels.configured(root, settings)))
 
 
 def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[CommandLine] | None = None) -> None:

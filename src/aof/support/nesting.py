@@ -1,4 +1,4 @@
-"""How deep JSON may be nested: one bound for the log, files, messages and calls. Must not know what the JSON is of.
+"""How deep JSON may be nested: one bound for the log, files, messages, calls and requests. Must not know what it is of.
 
 Python's own limit depends on how deep the caller stands, and its message means nothing to whoever wrote the JSON.
 """
@@ -13,9 +13,11 @@ from aof.support.typed import prepare_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Final, TypeVar
+    from collections.abc import Awaitable, Callable, MutableMapping
+    from typing import Any, Final, TypeVar
 
     _Kind = TypeVar("_Kind")
+    Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 MOST_NESTED: Final = 64  # lists and objects inside each other
 _WORDS = f"nested too deeply: more than {MOST_NESTED} lists and objects inside each other"
@@ -57,3 +59,25 @@ def decode_json(data: bytes | str, kind: type[_Kind]) -> _Kind:
 def reason(error: BaseException) -> str:
     """What an error says of the data: a value that is nested too deeply may be met by Python's own limit."""
     return _WORDS if isinstance(error, RecursionError) else str(error)
+
+
+async def inspect_body(receive: Receive, most: int) -> tuple[bytes, Receive]:
+    """The body of a request, and a `receive` that yields it once more; raises NestedTooDeeply.
+
+    Of a body with more than `most` bytes only the beginning is read: whoever answers the request refuses it.
+    """
+    messages: list[MutableMapping[str, Any]] = []
+    size, more = 0, True
+    while more and size <= most:
+        message = await receive()
+        messages.append(message)
+        size += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    body = b"".join(message.get("body", b"") for message in messages)
+    refuse_nesting(body)
+    messages.reverse()
+
+    async def receive_again() -> MutableMapping[str, Any]:
+        return messages.pop() if messages else await receive()
+
+    return body, receive_again

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.service.agents.notes import skill
+from aof.service.agents.edits import skill
 from tests.support.command_line import Aof
 
 REVIEW = """\

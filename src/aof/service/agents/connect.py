@@ -18,7 +18,7 @@ import msgspec
 from aof.errors import InvalidInput, StorageFailed, Unavailable
 from aof.kernel.limits import choices
 from aof.service import bootstrap
-from aof.service.agents import edits, notes
+from aof.service.agents import edits
 from aof.service.agents.clients import (
     ACTOR,
     BY_CLIENT,
@@ -329,13 +329,13 @@ class _Plan:
 
     def _add_hook(self, path: str, kind: Kind, server: Server) -> None:
         start = server.command[: server.command.index("mcp")]
-        command = notes.hook_command((*start, "prime", "--hook", "--agent", kind.name))
-        self._drafts.put(path, notes.with_hook(self._drafts.text(path), command))
+        command = edits.hook_command((*start, "prime", "--hook", "--agent", kind.name))
+        self._drafts.put(path, edits.with_hook(self._drafts.text(path), command))
 
     def _remove_hook(self, path: str) -> None:
         text = self._drafts.text(path)
         if text and "prime" in text:
-            self._drafts.put(path, notes.without_hook(text))
+            self._drafts.put(path, edits.without_hook(text))
 
     def _place_skills(self, connected: set[str], *, add: bool = True) -> None:
         """Let each connected kind find the skill, and none of them twice if that can be.
@@ -343,7 +343,7 @@ class _Plan:
         A kind that reads several folders gets none of its own where another one's will do. Removing adds none.
         """
         notes_paths = filter(self._drafts.is_within, {kind.notes for kind in KINDS})
-        noted = {name for path in notes_paths for name in notes.readers_of_notes(self._drafts.text(path)) or ()}
+        noted = {name for path in notes_paths for name in edits.readers_of_notes(self._drafts.text(path)) or ()}
         kinds = [kind for kind in KINDS if kind.name in connected | noted]  # the notes are for whoever is connected
         needed: set[str] = set()
         for kind in sorted(kinds, key=lambda kind: len(kind.skills)):
@@ -353,29 +353,29 @@ class _Plan:
             if not self._drafts.is_within(path):
                 continue
             text = self._drafts.text(path)
-            if folder in needed and (add if text is None else notes.is_untouched_skill(text)):
-                self._drafts.put(path, notes.skill())
-            elif folder not in needed and text is not None and notes.is_untouched_skill(text):
+            if folder in needed and (add if text is None else edits.is_untouched_skill(text)):
+                self._drafts.put(path, edits.skill())
+            elif folder not in needed and text is not None and edits.is_untouched_skill(text):
                 self._drafts.put(path, None)
             elif folder not in needed and text is not None and not add:
                 self._drafts.keep(path)
 
     def _add_notes(self, path: str, kind: Kind) -> None:
         text = self._drafts.text(path)
-        there = {*(notes.readers_of_notes(text) or ()), kind.name}
-        self._drafts.put(path, notes.with_notes(text, tuple(known.name for known in KINDS if known.name in there)))
+        there = {*(edits.readers_of_notes(text) or ()), kind.name}
+        self._drafts.put(path, edits.with_notes(text, tuple(known.name for known in KINDS if known.name in there)))
 
     def _remove_notes(self, path: str, kind: Kind, connected: set[str]) -> None:
         text = self._drafts.text(path)
-        there = notes.readers_of_notes(text)
+        there = edits.readers_of_notes(text)
         if text is None or there is None:
             return
         sharing = {other.name for other in KINDS if other.notes == path}
         left = ({*there} or connected & sharing) - {kind.name}
         if left:
-            self._drafts.put(path, notes.with_notes(text, tuple(one.name for one in KINDS if one.name in left)))
+            self._drafts.put(path, edits.with_notes(text, tuple(one.name for one in KINDS if one.name in left)))
         else:
-            self._drafts.put(path, notes.without_notes(text), edited=not notes.are_untouched_notes(text))
+            self._drafts.put(path, edits.without_notes(text), edited=not edits.are_untouched_notes(text))
 
 
 def _settings_in(path: str) -> ClientSettings:

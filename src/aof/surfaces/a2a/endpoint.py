@@ -22,9 +22,8 @@ from aof.api.async_bridge import Follower
 from aof.api.call import Caller
 from aof.errors import InvalidInput
 from aof.kernel.ports import PushTargets
-from aof.support.asgi import inspect_body
 from aof.support.hashing import hexdigest
-from aof.support.nesting import NestedTooDeeply
+from aof.support.nesting import NestedTooDeeply, inspect_body
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 
 from aof import errors
-from aof.service import bootstrap
 from aof.support import printable
 from aof.surfaces.cli import hints, output, values
 from aof.surfaces.cli import screen as cli_screen
@@ -86,7 +85,7 @@ def _mute() -> None:
 
 
 def _run(parsed: Parsed) -> int:
-    context = output.Context(parsed.options, _open)
+    context = output.Context(parsed.options, _service)
     if parsed.verb is None or parsed.options.get("help") or parsed.verb.is_group:
         return output.deliver(context, _help(parsed))
     if parsed.former and not parsed.options.get("json"):
@@ -139,9 +138,11 @@ def _answer(context: Context, verb: Verb, given: dict[str, Any]) -> output.Answe
     return handler(context, given)
 
 
-def _open(name: str) -> Any:
-    """The console script is where a process puts its parts together; verbs get them from here."""
-    return getattr(bootstrap, name)
+def _service(name: str) -> Any:
+    """The console script is where a process puts its parts together; verbs get the modules of the service from here."""
+    from importlib import import_module
+
+    return import_module(f"aof.service.{name}")
 
 
 def _refused(error: Exception, parsed: Parsed | None, *, as_json: bool) -> int:

@@ -58,14 +58,16 @@ class Answer:
 class Context:
     """What a verb works with: the options of the call, and the fabric once it is needed."""
 
-    def __init__(self, options: dict[str, Any], bootstrap: Callable[[str], Any]) -> None:
+    def __init__(self, options: dict[str, Any], service: Callable[[str], Any]) -> None:
         self.options = options
-        self.bootstrap = bootstrap
+        self.service = service  # by its name, a module of the service
 
     @cached_property
     def fabric(self) -> Fabric:
         """The fabric of the data directory, opened when it is first needed."""
-        opened: Fabric = self.bootstrap("open_fabric")(self.options.get("data_dir"), actor=self.options.get("actor"))
+        opened: Fabric = self.service("bootstrap").open_fabric(
+            self.options.get("data_dir"), actor=self.options.get("actor")
+        )
         return opened
 
     def histories(self) -> int:

@@ -17,8 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 from aof.api.async_bridge import Follower
 from aof.api.call import Caller
 from aof.errors import InvalidInput
-from aof.support.asgi import inspect_body
-from aof.support.nesting import NestedTooDeeply
+from aof.support.nesting import NestedTooDeeply, inspect_body
 from aof.surfaces.mcp.long_calls import asks_for_reports
 from aof.surfaces.mcp.server import make_server
 from aof.surfaces.mcp.sessions import SESSION_HEADER, CallerOf, Hub, Presence

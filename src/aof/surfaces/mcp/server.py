@@ -37,7 +37,7 @@ from aof.kernel.faults import record
 from aof.surfaces.mcp import long_calls, prompts, resources, tools
 from aof.surfaces.mcp.resources import Changes
 from aof.surfaces.mcp.sessions import Hub, Session, session_of
-from aof.surfaces.mcp.tool_help import HELP_TOOL, help_answer, tool_instead
+from aof.surfaces.mcp.tools import HELP_TOOL, help_answer, tool_instead
 
 _Context = ServerRequestContext[Any, Any]
 _Params = TypeVar("_Params")

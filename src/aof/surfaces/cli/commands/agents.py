@@ -38,9 +38,9 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
     refuse_in_run("set up a data directory or its agents", os.environ)
     dry, http = values.get("dry_run", False), values.get("http")
     where = context.options.get("data_dir")
-    root, fresh = context.bootstrap("plan_data_dir")(where)
+    root, fresh = context.service("bootstrap").plan_data_dir(where)
     agents = tuple(values["agents"]) if "agents" in values else None
-    settings = context.bootstrap("agent_settings")()
+    settings = context.service("agents.connect")
     if values.get("remove", False):
         if http is not None:
             raise UsageError("'aof init --remove' takes no --http", "it removes both forms: aof init --remove")
@@ -49,13 +49,13 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
     if not dry:
         settings.wire_agents(root, agents, http=http, dry_run=True)  # with an error here nothing is made at all
         if http is None:
-            context.bootstrap("init_data_dir")(
+            context.service("bootstrap").init_data_dir(
                 where,
                 actor=context.options.get("actor"),
                 shared=values.get("shared"),
                 solo=values.get("solo", False),
             )
-            driver = context.bootstrap("add_merge_driver")(root)
+            driver = context.service("bootstrap").add_merge_driver(root)
     changes, steps, found = settings.wire_agents(
         root, agents, http=http, dry_run=dry, sure=None if context.options.get("json") else _sure
     )
@@ -139,7 +139,7 @@ def _sure(found: list[str], changes: list[WrittenFile]) -> bool:
 def mcp(context: Context, values: dict[str, Any]) -> Answer:
     """`aof mcp`."""
     options = context.options
-    serve_mcp = context.bootstrap("surfaces")().serve_mcp
+    serve_mcp = context.service("serve").serve_mcp
     serve_mcp(options.get("data_dir"), options.get("actor"), values.get("tools"), keep=bool(values.get("keep")))
     return Answer(None, lambda _screen: None)
 
@@ -178,7 +178,7 @@ def _primed(context: Context, values: dict[str, Any]) -> Answer:
 def token(context: Context, values: dict[str, Any]) -> Answer:
     """`aof admin token create`, `list` and `revoke`."""
     refuse_in_run("use tokens", os.environ)
-    serving, data_dir = context.bootstrap("surfaces")(), context.options.get("data_dir")
+    serving, data_dir = context.service("serve"), context.options.get("data_dir")
     action, which = values["action"], values.get("which")
     if action == "create":
         holder = values.get("holder") or which

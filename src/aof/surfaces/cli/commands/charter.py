@@ -39,7 +39,7 @@ def charter(context: Context, values: dict[str, Any]) -> Answer:
     if action == "init" and not given and not context.options.get("json") and sys.stdin.isatty():
         given = _asked(_question)
     if (since := given.pop("git", None)) is not None:
-        folder = context.bootstrap("find_data_dir")(context.options.get("data_dir"))
+        folder = context.service("bootstrap").find_data_dir(context.options.get("data_dir"))
         given["changed"] = [*given.get("changed", ()), *changed_files(folder, since)]
     for name in ("done", "undone"):
         if name in given:

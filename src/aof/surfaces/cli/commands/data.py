@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from aof import __version__
 from aof.errors import NotFound
 from aof.kernel.events import SUPERSEDED, Event
 from aof.kernel.identity import refuse_in_run
@@ -207,7 +208,7 @@ def doctor(context: Context, values: dict[str, Any]) -> Answer:
     """`aof doctor`."""
     with context.progress("doctor") as progress:
         where, fix = context.options.get("data_dir"), values.get("fix", False)
-        report = context.bootstrap("upkeep")().diagnose(where, fix=fix, say=progress)
+        report = context.service("upkeep").diagnose(where, fix=fix, say=progress)
 
     def text(screen: Screen) -> None:
         for problem in report.healed:
@@ -229,7 +230,7 @@ def doctor(context: Context, values: dict[str, Any]) -> Answer:
 def reindex(context: Context, _values: dict[str, Any]) -> Answer:
     """`aof admin reindex`."""
     with context.progress("reindex"):
-        context.bootstrap("upkeep")().rebuild_index(context.fabric)
+        context.service("upkeep").rebuild_index(context.fabric)
     total = context.fabric.status(compact=True).total
     return Answer({"tasks": total}, lambda screen: screen.line(f"{total} tasks indexed"))
 
@@ -249,17 +250,16 @@ def help_on(_context: Context, values: dict[str, Any]) -> Answer:
     return Answer({"help": page()}, lambda screen: screen.block(page(screen.width)[:-1]))
 
 
-def version(context: Context, _values: dict[str, Any]) -> Answer:
+def version(_context: Context, _values: dict[str, Any]) -> Answer:
     """`aof version`."""
-    number = context.bootstrap("version")()
-    return Answer({"version": number}, lambda screen: screen.line(f"aof {number}"))
+    return Answer({"version": __version__}, lambda screen: screen.line(f"aof {__version__}"))
 
 
 def export(context: Context, values: dict[str, Any]) -> Answer:
     """`aof export`."""
     writable_file(values["file"])
     with context.progress("export") as progress:
-        count = context.bootstrap("upkeep")().export_data_dir(context.options.get("data_dir"), values["file"], progress)
+        count = context.service("upkeep").export_data_dir(context.options.get("data_dir"), values["file"], progress)
     data = {"file": values["file"], "files": count}
     return Answer(data, lambda screen: screen.line(f"{count} files written to {values['file']}"))
 
@@ -280,7 +280,7 @@ def import_data(context: Context, values: dict[str, Any]) -> Answer:
     refuse_in_run("import a data directory", os.environ)
     with context.progress("import") as progress:
         where = context.options.get("data_dir")
-        root, count = context.bootstrap("upkeep")().import_data_dir(where, values["file"], progress)
+        root, count = context.service("upkeep").import_data_dir(where, values["file"], progress)
     return Answer({"dataDir": root, "files": count}, lambda screen: screen.line(f"{count} files read into {root}"))
 
 

@@ -24,7 +24,7 @@ _PORT, _ANY_PORT = 8420, 0
 def up(context: Context, values: dict[str, Any]) -> Answer:
     """`aof up`."""
     refuse_in_run("start the service", os.environ)
-    code: int = context.bootstrap("serve")(context.fabric, **values)
+    code: int = context.service("bootstrap").serve(context.fabric, **values)
     return Answer({"stopped": True}, lambda _screen: None, code)
 
 
@@ -39,8 +39,8 @@ def notify(context: Context, values: dict[str, Any]) -> Answer:
         raise UsageError(
             "'aof admin notify test' takes one channel, and no other action does", "aof admin notify test team"
         )
-    root = context.bootstrap("find_data_dir")(context.options.get("data_dir"))
-    delivery, trust = context.bootstrap("deliveries")(), context.bootstrap("trusted")().trust_file(root)
+    root = context.service("bootstrap").find_data_dir(context.options.get("data_dir"))
+    delivery, trust = context.service("channels"), context.service("upkeep").trust_file(root)
     failed = 0
     if action == "test":
         refuse_in_run("send messages to people", os.environ)
@@ -71,7 +71,7 @@ def _channels(screen: Screen, channels: list[dict[str, Any]], sent: str | None) 
 def open_page(context: Context, values: dict[str, Any]) -> Answer:
     """Print a one-time link to the board, and open it; if no service runs, serve only the page until it is stopped."""
     refuse_in_run("open the page", os.environ)
-    pages, data_dir = context.bootstrap("surfaces")().pages(), context.options.get("data_dir")
+    pages, data_dir = context.service("serve"), context.options.get("data_dir")
     scope, actor = values.get("scope", "admin"), context.fabric.actor
     opens = not values.get("no_open") and not context.options.get("json") and sys.stdout.isatty()
 
@@ -92,7 +92,7 @@ def _serve_page(
     context: Context, values: dict[str, Any], linked: Callable[[str], str], let_on: Callable[[], None], *, opens: bool
 ) -> Answer:
     """Serve only the page; who else wants to open it is let on once it is served."""
-    pages = context.bootstrap("surfaces")().pages()
+    pages = context.service("serve")
 
     def ready(addresses: tuple[str, ...]) -> TextIO:
         let_on()
@@ -102,7 +102,7 @@ def _serve_page(
             pages.open_browser(url)
         return sys.stderr
 
-    serve = context.bootstrap("serve")
+    serve = context.service("bootstrap").serve
     try:
         code: int = serve(context.fabric, watches=True, http=values.get("port", _PORT), ready=ready)
     except Unavailable:
@@ -127,25 +127,23 @@ def trust(context: Context, values: dict[str, Any]) -> Answer:
         raise UsageError(f"'aof trust' knows list and revoke, not '{action}'", "for example: aof trust")
     if action is not None and "yes" in values:
         raise UsageError(f"'aof trust {action}' allows nothing", f"for example: aof trust {action}")
-    root: str = context.bootstrap("find_data_dir")(where)
+    root: str = context.service("bootstrap").find_data_dir(where)
     if action == "revoke":
-        was = context.bootstrap("trusted")().revoke_trust(root)
+        was = context.service("upkeep").revoke_trust(root)
         said = "no command is trusted any more" if was else "no command was trusted"
         return Answer({"dataDir": root, "revoked": was}, lambda screen: screen.line(said))
-    commands: tuple[CommandLine, ...] = context.bootstrap("trusted")().declared_commands(root)
+    commands: tuple[CommandLine, ...] = context.service("upkeep").declared_commands(root)
     if action is None and any(not one["trusted"] for one in _shown(context, root, commands)):
         if not values.get("yes"):
             _confirm(context, _shown(context, root, commands))
-        context.bootstrap("trusted")().trust_data_dir(
-            root, commands
-        )  # those that were shown, whatever the files say by now
+        context.service("upkeep").trust_data_dir(root, commands)  # those that were shown, whatever the files say by now
     shown = _shown(context, root, commands)
     data = {"dataDir": root, "trusted": all(one["trusted"] for one in shown), "commands": shown}
     return Answer(data, lambda screen: _lines(screen, shown))
 
 
 def _shown(context: Context, root: str, commands: tuple[CommandLine, ...]) -> list[dict[str, Any]]:
-    file = context.bootstrap("trusted")().trust_file(root)
+    file = context.service("upkeep").trust_file(root)
     return [
         {
             "source": command.source,
@@ -205,7 +203,7 @@ def bench(context: Context, values: dict[str, Any]) -> Answer:
     """`aof admin bench`."""
     sizes = _sizes(values["sizes"]) if "sizes" in values else None
     with context.progress("bench") as progress:
-        found, table = context.bootstrap("benchmark")(
+        found, table = context.service("bootstrap").benchmark(
             values.get("dir"), quick=values.get("quick", False), sizes=sizes, say=progress
         )
 
