@@ -40,8 +40,8 @@ def brute(found: Cron, at: tzinfo, after: int, until: int) -> list[int]:
     """Every minute whose time on the wall the expression allows."""
     hits = []
     for one in range(after // MINUTE * MINUTE, until + 1, MINUTE):
-        wall = datetime.fromtimestamp(one / 1000, tz=UTC).astimezone(at)
-        if one > after and found.on(wall.date()) and wall.hour in found.hours and wall.minute in found.minutes:
+        wall = datetime.fromtimestamp(one / 1000, tz=at)
+        if one > after and wall.minute in found.minutes and wall.hour in found.hours and found.on(wall.date()):
             hits.append(one)
     return hits
 
@@ -105,7 +105,7 @@ def test_a_day_that_never_comes_has_no_due_time_and_a_rare_one_is_found() -> Non
     assert found == millis("2104-02-29")
 
 
-@given(st.sampled_from(["* * * * *", "0 * * * *", "0 9 * * mon"]), st.integers(0, 40 * DAY), st.integers(0, 20 * DAY))
+@given(st.sampled_from(["* * * * *", "0 * * * *", "0 9 * * mon"]), st.integers(0, 40 * DAY), st.integers(0, 3 * DAY))
 @settings(max_examples=60, deadline=None)
 def test_what_is_made_up_for_follows_the_policy(text: str, begin: int, pause: int) -> None:
     found, handled = cron(text), millis("2026-02-01") + begin

@@ -88,7 +88,13 @@ class Terminal:
     """A command that runs on a terminal of its own."""
 
     def __init__(
-        self, *words: str, cwd: Path, columns: int = 80, lines: int = 24, more: dict[str, str] | None = None
+        self,
+        *words: str,
+        cwd: Path,
+        columns: int = 80,
+        lines: int = 24,
+        more: dict[str, str] | None = None,
+        command: Sequence[str] = AOF,
     ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -96,7 +102,7 @@ class Terminal:
         self._slave = slave
         self.text = ""
         self._process = subprocess.Popen(
-            [*AOF, *words],
+            [*command, *words],
             cwd=cwd,
             env=environment(**(more or {})),
             stdin=slave,
@@ -182,6 +188,6 @@ def plain(text: str) -> str:
 
 def shown(*words: str, cwd: Path, columns: int = 80, more: dict[str, str] | None = None) -> str:
     """What a command that ends by itself leaves on a terminal, colours included."""
-    with Terminal(*words, cwd=cwd, columns=columns, more=more) as terminal:
+    with Terminal(*words, cwd=cwd, columns=columns, more=more, command=(*warm(), "aof")) as terminal:
         terminal.end()
         return terminal.text

@@ -51,7 +51,7 @@ HEARTBEATS = st.none() | st.builds(
 
 
 @given(fields=FIELDS, heartbeat=HEARTBEATS, stale=st.booleans())
-@settings(max_examples=500)
+@settings(max_examples=150)
 def assert_every_combination_has_one_status(
     fields: dict[str, Any], heartbeat: Heartbeat | None, *, stale: bool
 ) -> None:

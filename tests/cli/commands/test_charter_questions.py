@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from aof.service.bootstrap import init_data_dir, open_fabric
-from tests.support.terminal import Terminal, aof
+from tests.support.command_line import Aof
+from tests.support.terminal import Terminal
 
 ANSWERS = ("export-1", "The export ships", "High", "", "ada:Developer:api", "", "api:ada:src/**", "", "tag:release", "")
 
@@ -24,6 +25,5 @@ def test_a_charter_is_made_from_the_answers_of_a_person(tmp_path: Path) -> None:
     assert shown.acceptance == ("All tests pass",)
 
 
-def test_without_a_terminal_nobody_is_asked_and_the_usual_charter_is_made(tmp_path: Path) -> None:
-    init_data_dir(tmp_path / ".aof", actor="tester")
-    assert aof("charter", "init", "--json", cwd=tmp_path).data["riskTier"] == "Medium"
+def test_without_a_terminal_nobody_is_asked_and_the_usual_charter_is_made(aof: Aof) -> None:
+    assert aof("charter", "init", "--json").data["riskTier"] == "Medium"

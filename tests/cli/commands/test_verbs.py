@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from aof.bench import commits
+from aof.bench.suite import BenchPlan
 from aof.kernel.model import is_agent_name, iso
 from aof.service.bootstrap import default_actor, open_fabric
 from aof.surfaces.cli.verbs import VERBS
@@ -337,7 +339,9 @@ def test_ready_offers_the_most_urgent_and_says_how_many_there_are(aof: Aof) -> N
     assert len(aof("ready", "--limit", "1000", "--json").data["tasks"]) == 53
 
 
-def test_a_measurement_gives_ratios_and_leaves_nothing_behind(aof: Aof) -> None:
+def test_a_measurement_gives_ratios_and_leaves_nothing_behind(aof: Aof, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commits, "LINES", 200)
+    monkeypatch.setattr(BenchPlan, "quick", lambda: BenchPlan(rounds=1, seconds=0.01, commits=1, calls=1))
     before = sorted(Path(".aof").rglob("*"))
     found = aof("bench", "--quick", "--sizes", "0", "--dir", "disk", "--json").data
     assert {"date", "file system", "machine", "python", "aof"} <= found["machine"].keys()
@@ -348,7 +352,7 @@ def test_a_measurement_gives_ratios_and_leaves_nothing_behind(aof: Aof) -> None:
         "8 processes beside 1",
         "entries, 1 process",
         "entries, 8 processes",
-        "an entry in a WORKLOG of 20,000 lines",
+        "an entry in a WORKLOG of 200 lines",
         "steps of mail, 1 process",
         "steps of mail, 8 processes",
     }

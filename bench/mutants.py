@@ -1,0 +1,263 @@
+"""Do the tests notice when a rule is wrong? Change a module in many small ways and see which changes a test fails for.
+
+    .venv/bin/python -m bench.mutants src/aof/runs/leases.py tests/runs tests/kernel
+    .venv/bin/python -m bench.mutants --sample 40 --seed 7 src/aof/tasks/rules.py tests/tasks
+
+Each mutant is the module with one change: a comparison or condition turned round, a constant, a returned value or a
+statement gone. The tests run once to see which of them runs which lines; each mutant then gets those that run its
+line, in a process of its own that never writes a file of the source. A mutant that no test fails for is printed: either
+a test is missing, or the change makes no difference. Processes that a test starts run the module as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import importlib
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+LIBRARIES = ("anyio", "httpx", "msgspec", "ryaml", "sqlite3", "starlette", "yaml")  # what every process would load
+TURNED: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.BitOr: ast.BitAnd,
+    ast.BitAnd: ast.BitOr,
+}
+STARTUP = 60.0  # seconds that a run may take beyond the time of its tests
+
+
+class Mutant(NamedTuple):
+    """One change of a module: the node that stands in for another, and the lines of the statement that it is in."""
+
+    parent: ast.AST
+    field: str
+    place: int | None
+    node: ast.AST
+    label: str
+    lines: range
+    inside: bool  # of a function; else it runs when the module is imported
+
+    def code(self, tree: ast.Module, path: str) -> CodeType:
+        """The changed module; for a process that needs the tree for nothing else."""
+        if self.place is None:
+            setattr(self.parent, self.field, self.node)
+        else:
+            getattr(self.parent, self.field)[self.place] = self.node
+        return compile(ast.fix_missing_locations(tree), path, "exec")
+
+
+def mutants(tree: ast.Module) -> Iterator[Mutant]:
+    """Every change of the module that we know."""
+    yield from _below(tree, range(0), inside=False)
+
+
+def _below(parent: ast.AST, lines: range, *, inside: bool) -> Iterator[Mutant]:
+    for field, value in ast.iter_fields(parent):
+        if field in ("annotation", "returns", "decorator_list"):
+            continue
+        for place, node in enumerate(value if isinstance(value, list) else [value]):
+            if not isinstance(node, ast.AST) or _says_nothing(node):
+                continue
+            its = _lines(node) if isinstance(node, ast.stmt) else lines
+            for other, label in _variants(node):
+                ast.copy_location(other, node)
+                yield Mutant(parent, field, place if isinstance(value, list) else None, other, label, its, inside)
+            yield from _below(node, its, inside=inside or isinstance(node, ast.FunctionDef | ast.Lambda))
+
+
+def _says_nothing(node: ast.AST) -> bool:
+    """Docstrings, imports and what only a type checker reads."""
+    match node:
+        case ast.Import() | ast.ImportFrom() | ast.JoinedStr() | ast.Assert() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            return True
+    return False
+
+
+def _lines(node: ast.stmt) -> range:
+    """The statement without its body."""
+    body = getattr(node, "body", None)
+    end = body[0].lineno if body else (node.end_lineno or node.lineno) + 1
+    return range(node.lineno, max(end, node.lineno + 1))
+
+
+def _variants(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    match node:
+        case ast.cmpop() | ast.boolop() | ast.operator() if type(node) in TURNED:
+            other = TURNED[type(node)]
+            yield other(), f"{type(node).__name__} → {other.__name__}"
+        case ast.UnaryOp(op=ast.Not()):
+            yield copy.deepcopy(node.operand), "not dropped"
+        case ast.If() | ast.While() | ast.IfExp():
+            negated = copy.copy(node)
+            negated.test = ast.copy_location(ast.UnaryOp(op=ast.Not(), operand=node.test), node.test)
+            yield negated, "condition negated"
+        case ast.Constant(value=bool() as value):
+            yield ast.Constant(not value), f"{value} → {not value}"
+        case ast.Constant(value=int() as value):
+            yield ast.Constant(value + 1), f"{value} → {value + 1}"
+        case ast.Constant(value=str() as value) if value and value.replace("_", "").replace("-", "").isalnum():
+            yield ast.Constant(f"{value}x"), f"{value!r} changed"
+        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
+            yield ast.Return(ast.Constant(None)), "returns None"
+        case ast.Raise() | ast.Continue() | ast.Break() | ast.Expr(value=ast.Call()) | ast.AugAssign():
+            yield ast.Pass(), f"{type(node).__name__.lower()} dropped"
+
+
+class Trace:
+    """A pytest plugin that notes which lines of a file each test runs, and how long it takes."""
+
+    def __init__(self, path: str) -> None:
+        self._path, self._now = path, ""
+        self.lines: dict[str, set[int]] = {}
+        self.seconds: dict[str, float] = {}
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """A test begins."""
+        self._now, self._began = nodeid, time.monotonic()
+        self.lines[nodeid] = set()
+        sys.settrace(self._called)
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """And ends."""
+        sys.settrace(None)
+        self.seconds[nodeid] = time.monotonic() - self._began
+
+    def _called(self, frame: FrameType, _event: str, _given: object) -> Callable[..., Any] | None:
+        return self._line if frame.f_code.co_filename == self._path else None
+
+    def _line(self, frame: FrameType, _event: str, _given: object) -> Callable[..., Any]:
+        self.lines[self._now].add(frame.f_lineno)
+        return self._line
+
+
+class Brief:
+    """A pytest plugin: a failing example is found, and not made shorter."""
+
+    def pytest_collection(self) -> None:
+        """Before any test module is imported."""
+        settings.register_profile(
+            "mutants", deadline=None, database=None, derandomize=True, suppress_health_check=[*HealthCheck],
+            phases=(Phase.explicit, Phase.generate),
+        )  # fmt: skip
+        settings.load_profile("mutants")
+
+
+def _tested(tests: Sequence[str], *plugins: object) -> int:
+    """Run these tests here, and nobody sees what they print."""
+    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], [Brief(), *plugins]))
+
+
+def _traced(path: str, tests: Sequence[str], answer: str) -> None:
+    os.setsid()
+    trace = Trace(path)
+    code = _tested(tests, trace)
+    lines = {test: sorted(found) for test, found in trace.lines.items() if found}
+    Path(answer).write_text(json.dumps({"code": code, "lines": lines, "seconds": trace.seconds}))
+
+
+def _mutated(path: str, tree: ast.Module, mutant: Mutant, tests: Sequence[str]) -> None:
+    os.setsid()
+    code, usual = mutant.code(tree, path), SourceFileLoader.get_code
+
+    def get_code(self: SourceFileLoader, name: str) -> CodeType | None:
+        return code if self.path == path else usual(self, name)
+
+    SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
+    sys.exit(_tested(tests))
+
+
+def _run(target: Callable[..., None], *given: object, seconds: float) -> int | None:
+    """The exit code of a process that does this; None for one that came to no end."""
+    process = multiprocessing.get_context("fork").Process(target=target, args=given)
+    process.start()
+    process.join(seconds)
+    if process.exitcode is None and process.pid is not None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.join()
+        return None
+    return process.exitcode
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print who survives, and how many do not."""
+    parser = argparse.ArgumentParser(prog="python -m bench.mutants", description="See which changes no test fails for.")
+    parser.add_argument("module", help="such as src/aof/tasks/rules.py")
+    parser.add_argument("tests", nargs="+", help="files or folders of tests")
+    parser.add_argument("--sample", type=int, default=40, help="how many mutants to try; 0 for all")
+    parser.add_argument("--seed", type=int, default=1, help="for the choice of them")
+    options = parser.parse_args(arguments)
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    scratch = tempfile.mkdtemp(prefix="aof-mutants-")
+    os.environ |= {"TMPDIR": scratch, "HYPOTHESIS_STORAGE_DIRECTORY": f"{scratch}/hypothesis"}
+    tempfile.tempdir = scratch
+    try:
+        return _judge(options, f"{scratch}/trace.json")
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _judge(options: argparse.Namespace, answer: str) -> int:
+    path = str(Path(options.module).resolve())
+    _run(_traced, path, options.tests, answer, seconds=3_600)
+    trace = json.loads(Path(answer).read_text())
+    if trace["code"]:
+        print("The tests fail as it is.", file=sys.stderr)
+        return 2
+    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+    found = list(mutants(tree))
+    chosen = random.Random(options.seed).sample(found, min(options.sample or len(found), len(found)))
+    killed = 0
+    for mutant in sorted(chosen, key=lambda mutant: mutant.lines.start):
+        tests = [test for test, lines in trace["lines"].items() if not mutant.inside or {*lines} & {*mutant.lines}]
+        seconds = STARTUP + 3 * sum(trace["seconds"][test] for test in tests)
+        tests.sort(key=trace["seconds"].__getitem__)
+        code = _run(_mutated, path, tree, mutant, tests, seconds=seconds) if tests else 0
+        if code not in (0, 1, 2, None):  # passed, failed, the module or a test of it does not load, no end
+            raise RuntimeError(f"{mutant.label} at line {mutant.lines.start}: pytest ends with {code}")
+        if code != 0:
+            killed += 1
+        else:
+            run = f"{len(tests)} tests run it" if tests else "no test runs it"
+            print(f"{options.module}:{mutant.lines.start} {mutant.label}: survived, {run}", flush=True)
+    print(f"{options.module}: {killed} of {len(chosen)} killed ({killed / len(chosen):.0%}; {len(found)} in all)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
