@@ -84,9 +84,7 @@ class LocalWhereabouts:
     @property
     def version(self) -> str:
         """Of AOF."""
-        from aof import __version__
-
-        return __version__
+        return version()
 
     @property
     def python(self) -> str:
@@ -479,6 +477,13 @@ def refuse_network(root: str) -> None:
             f"{root} lies on a network file system ({kind}), whose locks cannot be relied on",
             "use a local disk, or set storage.allowNetworkFilesystem = true in aof.toml if you know better",
         )
+
+
+def version() -> str:
+    """Which AOF this is."""
+    from aof import __version__
+
+    return __version__
 
 
 def benchmark(

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import msgspec
 
-from aof import __version__
 from aof.errors import NotFound
 from aof.kernel.events import SUPERSEDED, Event
 from aof.kernel.identity import refuse_in_run
@@ -250,9 +249,10 @@ def help_on(_context: Context, values: dict[str, Any]) -> Answer:
     return Answer({"help": page()}, lambda screen: screen.block(page(screen.width)[:-1]))
 
 
-def version(_context: Context, _values: dict[str, Any]) -> Answer:
+def version(context: Context, _values: dict[str, Any]) -> Answer:
     """`aof version`."""
-    return Answer({"version": __version__}, lambda screen: screen.line(f"aof {__version__}"))
+    number = context.service("bootstrap").version()
+    return Answer({"version": number}, lambda screen: screen.line(f"aof {number}"))
 
 
 def export(context: Context, values: dict[str, Any]) -> Answer:
