@@ -173,16 +173,31 @@ class Life:
         self.reviews: list[Review] = []
         self.since: dict[str, str] = dict.fromkeys(_others(self.task), event.timestamp)
 
-    def add(self, event: Event) -> None:
+    def add(self, event: Event) -> None:  # noqa: C901 - one case per kind of event
         """Go on by one event."""
         before, self.task = self.task, evolve(self.task, event)
         if event.type in _MAKING and _others(before) != _others(self.task):
             self.since = {other: self.since.get(other, event.timestamp) for other in _others(self.task)}
-        note = _NOTED.get(event.type)
-        if note is not None:
-            note(self, event)
-        elif about_handoff(event):
-            self._hand_off(event)
+        match event.type:
+            case "task.attempt.started":
+                self._began(event)
+            case "task.attempt.completed" | "task.attempt.failed":
+                self._ended(event)
+            case "task.superseded":
+                self._superseded(event)
+            case "task.completed" | "task.progress" | "run.exited":
+                self._said(event)
+            case "task.hop.approved":
+                self.reviews.append(Review(event))
+            case "task.transitioned":
+                moved = event.payload.get("from"), event.payload.get("to")
+                if moved == ("review", "done") and "by" in event.payload:
+                    self.reviews.append(Review(event))
+            case _ if about_handoff(event):
+                name = event.payload["handoffId"]
+                handoff = evolve_handoff(self.handoffs.get(name), event)
+                if handoff is not None:
+                    self.handoffs[name] = handoff
 
     @property
     def parent(self) -> tuple[str, str] | None:
@@ -206,23 +221,20 @@ class Life:
                 attempt.run = evolve_run(attempt.run, event) or attempt.run
                 return
 
-    def _reported(self, event: Event) -> None:
+    def _said(self, event: Event) -> None:
+        """What a run reports of itself: its result, its progress, or how its process ended."""
         attempt = self._attempt(event.run_id)
-        if attempt is not None:
+        if attempt is None:
+            return
+        if event.type == "run.exited":
+            attempt.output = event.payload.get("output") or {}
+        elif event.type == "task.progress":
+            attempt.checkpoint = event.seq
+        else:
             attempt.result, attempt.reported = result_of(event), event.seq
             attempt.digests = event.payload.get("digests", {})
             if attempt.result.outcome == "partial":
                 attempt.checkpoint = event.seq
-
-    def _progressed(self, event: Event) -> None:
-        attempt = self._attempt(event.run_id)
-        if attempt is not None:
-            attempt.checkpoint = event.seq
-
-    def _exited(self, event: Event) -> None:
-        attempt = self._attempt(event.run_id)
-        if attempt is not None:
-            attempt.output = event.payload.get("output") or {}
 
     def _superseded(self, event: Event) -> None:
         """A run of another clone that does not stand is an attempt all the same."""
@@ -237,39 +249,13 @@ class Life:
         else:
             self._ended(event)
 
-    def _moved(self, event: Event) -> None:
-        if event.payload.get("from") == "review" and event.payload.get("to") == "done" and "by" in event.payload:
-            self.reviews.append(Review(event))
-
-    def _approved(self, event: Event) -> None:
-        self.reviews.append(Review(event))
-
     def _attempt(self, run_id: str | None) -> Attempt | None:
         return next((one for one in reversed(self.attempts) if one.run.run_id == run_id), None)
-
-    def _hand_off(self, event: Event) -> None:
-        name = event.payload["handoffId"]
-        handoff = evolve_handoff(self.handoffs.get(name), event)
-        if handoff is not None:
-            self.handoffs[name] = handoff
 
 
 def _others(task: Task) -> tuple[str, ...]:
     """The tasks that this one stands below or waits for; the parent is marked, for it may be both."""
     return (f"^{task.parent_id}", *task.depends_on) if task.parent_id else task.depends_on
-
-
-_NOTED = {
-    "task.attempt.started": Life._began,  # noqa: SLF001 - the table of this class
-    "task.attempt.completed": Life._ended,  # noqa: SLF001
-    "task.attempt.failed": Life._ended,  # noqa: SLF001
-    "task.completed": Life._reported,  # noqa: SLF001
-    "task.progress": Life._progressed,  # noqa: SLF001
-    "run.exited": Life._exited,  # noqa: SLF001
-    "task.transitioned": Life._moved,  # noqa: SLF001
-    "task.superseded": Life._superseded,  # noqa: SLF001
-    "task.hop.approved": Life._approved,  # noqa: SLF001
-}
 
 
 class Lives:
@@ -369,7 +355,9 @@ class Relations:
         """Whether the tree has another form now: a plain new task at its edge does not count."""
         task = life.task
         self.records.tasks[task.id] = task
-        _keep(self.restless, task.id, _changes_by_itself(task))
+        # Time or a sign of life alone can make it look different.
+        restless = task.status == "in-progress" or (task.status == "ready" and task.retry.not_before is not None)
+        (self.restless.add if restless else self.restless.discard)(task.id)
         before, now = self._noted.get(task.id), _note(life)
         watchers = self._watchers.get(task.id, _NOBODY)
         touched |= watchers
@@ -470,17 +458,8 @@ def _note(life: Life) -> _Noted:
     )
 
 
-def _changes_by_itself(task: Task) -> bool:
-    """Whether time or a sign of life alone can make it look different."""
-    return task.status == "in-progress" or (task.status == "ready" and task.retry.not_before is not None)
-
-
 def _by_id(life: Life) -> tuple[str, int]:
     return split_task_id(life.task.id)
-
-
-def _keep(kept: set[str], one: str, wanted: bool) -> None:  # noqa: FBT001 - like `add` or `discard`
-    (kept.add if wanted else kept.discard)(one)
 
 
 def _join(groups: dict[str, set[str]], member: str, old: str | None, new: str | None) -> None:

@@ -158,7 +158,7 @@ def _each_attempt(parts: list[TaskPart]) -> Iterator[tuple[str, dict[str, Any]]]
 def _summary(parts: list[TaskPart]) -> dict[str, Any]:
     """Counts by what `tasks[]` says, and the tasks that ended last, newest first."""
     by_status: Counter[str] = Counter([part.status for part in parts])
-    ended = [part for part in parts if part.ended is not None]
+    ended = [(part.ended, part) for part in parts if part.ended is not None]
     return {
         "totalCount": len(parts),
         "activeCount": len(parts) - len(ended),
@@ -172,16 +172,11 @@ def _summary(parts: list[TaskPart]) -> dict[str, Any]:
                 "taskId": part.record["taskId"],
                 "title": part.record["title"],
                 "status": part.status,
-                "endedAt": part.ended[0] if part.ended is not None else "",
+                "endedAt": moment,
             }
-            for part in nlargest(_RECENT, ended, key=_end)
+            for (moment, _), part in nlargest(_RECENT, ended, key=lambda one: one[0])
         ],
     }
-
-
-def _end(part: TaskPart) -> tuple[str, int]:
-    assert part.ended is not None
-    return part.ended
 
 
 def _snapshot_delivery(parts: list[TaskPart]) -> dict[str, Any]:
@@ -230,13 +225,16 @@ def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, A
     shown["priority"] = task.priority
     shown["requestedBy"] = who(scene, task.created_by)
     shown["owner"] = who(scene, task.owner)
-    shown["assignee"] = assignee(scene, life)
-    shown["scope"] = _scope(scene, task)
+    held = active(life)  # of several hops the one that was taken last counts
+    shown["assignee"] = who(scene, held[-1].run.agent_id) if held else missing_object(NOT_APPLICABLE)
+    scope = task.metadata.get("scope")
+    shown["scope"] = scene.scope | scope if isinstance(scope, dict) else scene.scope
     shown["constraints"] = task.constraints or missing_object(NOT_APPLICABLE)
     shown["taskProfile"] = task.profile or missing_object(NOT_APPLICABLE)
-    shown["acceptance"] = _acceptance(task)
+    criteria = zip(task.acceptance, standing(task), strict=True) if task.acceptance else ()
+    shown["acceptance"] = [{"criterion": name_of(one) or one, "status": word} for one, word in criteria]
     shown["progress"] = _progress(scene, life, said)
-    shown["currentRunId"] = current_run(life) or NOT_APPLICABLE
+    shown["currentRunId"] = held[-1].run.run_id if held else NOT_APPLICABLE
     shown["attempts"] = attempts(scene, life)
     shown["relationships"] = relationships
     shown["artifacts"] = _tasks_artifacts(relationships)
@@ -275,12 +273,6 @@ def _remote(task: Task) -> dict[str, Any]:
     return shown | {"remoteArtifactRefs": [file_ref(task.id, str(path)) for path in paths]}
 
 
-def current_run(life: Life) -> str | None:
-    """The run that holds the lease; of several hops the one that was taken last."""
-    held = active(life)
-    return held[-1].run.run_id if held else None
-
-
 def _given(task: Task, names: dict[str, str]) -> dict[str, str]:
     """What the task's creator said in its metadata."""
     if not task.metadata:
@@ -297,11 +289,6 @@ def _objective(task: Task, said: str) -> str:
     return text if len(text) <= SHORT else task_ref(task.id, task.rev)
 
 
-def _scope(scene: Scene, task: Task) -> dict[str, Any]:
-    said = task.metadata.get("scope")
-    return scene.scope | said if isinstance(said, dict) else scene.scope
-
-
 def _progress(scene: Scene, life: Life, said: str) -> dict[str, Any]:
     """What the current run reported. Children are counted in the graph; a checklist is a hint, and stands apart."""
     shown = life.task.progress or missing_object()
@@ -316,14 +303,6 @@ def _progress(scene: Scene, life: Life, said: str) -> dict[str, Any]:
         shown = shown | {"counters": counters | {"childTasks": {"done": done, "total": len(children)}}}
     checked = _validation(life.task)
     return shown | {"validation": checked} if checked is not None else shown
-
-
-def _acceptance(task: Task) -> list[dict[str, Any]]:
-    """Every criterion with how it stands: met, unmet, or unknown where nobody reported on it."""
-    if not task.acceptance:
-        return []
-    words = zip(task.acceptance, standing(task), strict=True)
-    return [{"criterion": name_of(one) or one, "status": word} for one, word in words]
 
 
 def _validation(task: Task) -> dict[str, Any] | None:
@@ -387,6 +366,8 @@ def attempts(scene: Scene, life: Life) -> list[dict[str, Any]]:
 
 def _attempt(scene: Scene, life: Life, attempt: Attempt, *, held: bool) -> dict[str, Any]:
     run = attempt.run
+    agent = scene.chart.by_id.get(run.agent_id) if scene.chart is not None else None
+    person = agent is not None and agent.runner.kind == "human" and run.worker == "pull"
     shown: dict[str, Any] = {
         "runId": run.run_id,
         "attemptId": run.run_id,
@@ -394,7 +375,7 @@ def _attempt(scene: Scene, life: Life, attempt: Attempt, *, held: bool) -> dict[
         "status": scene.run_status(life, attempt) if held else _STATUSES[run.status],
         "nativeStatus": run.status,
         "cause": run.cause,
-        "worker": {"agentId": run.agent_id, "kind": _attempts_kind(scene, attempt)},
+        "worker": {"agentId": run.agent_id, "kind": "human" if person else run.worker},
         "startedAt": run.started_at,
     }
     if run.ended_at is not None:
@@ -405,19 +386,23 @@ def _attempt(scene: Scene, life: Life, attempt: Attempt, *, held: bool) -> dict[
         shown["lastError"] = attempt_error(run.error)
     if attempt.result is not None and attempt.result.notes:
         shown["completionSummary"] = shortened(attempt.result.notes)
+    points: list[Ref] = []
+    if attempt.checkpoint is not None:
+        point = {"kind": "sequence", "ref": event_ref(attempt.checkpoint), "sequence": attempt.checkpoint}
+        points.append(point | {"hop": run.hop} if run.hop is not None else point)
+    policy, longest = scene.policy, run_limit_ms(agent) if agent is not None else None
+    limits = {"leaseTtlMs": task_ttl(scene.records, life.task, run.agent_id)}
     return shown | {
         "inputRefs": _inputs(life, attempt),
         "outputRefs": _outputs(life, attempt),
-        "checkpointRefs": _checkpoints(attempt),
-        "retryPolicy": _retry_policy(scene, life, attempt),
+        "checkpointRefs": points,
+        "retryPolicy": {
+            "maxAttempts": life.task.retry.max_attempts,
+            "backoff": {"initialMs": policy.retry_base_ms, "factor": policy.retry_factor, "maxMs": policy.retry_cap_ms},
+            "nonRetryable": "as reported",  # which error is final, the report of a run says
+            "limits": limits | {"maxExecutionMs": longest} if longest is not None else limits,
+        },
     }
-
-
-def _attempts_kind(scene: Scene, attempt: Attempt) -> str:
-    """What ran it: a process, a pulling agent, a peer, a person."""
-    agent = scene.chart.by_id.get(attempt.run.agent_id) if scene.chart is not None else None
-    person = agent is not None and agent.runner.kind == "human" and attempt.run.worker == "pull"
-    return "human" if person else attempt.run.worker
 
 
 def _inputs(life: Life, attempt: Attempt) -> list[Ref]:
@@ -443,27 +428,6 @@ def _outputs(life: Life, attempt: Attempt) -> list[Ref]:
         ref = run_ref(attempt.run.run_id, str(told["path"]).rpartition("/")[2])
         found.append({"kind": stream, "ref": ref, "bytes": told["bytes"], "kept": told["kept"]})
     return found
-
-
-def _checkpoints(attempt: Attempt) -> list[Ref]:
-    if attempt.checkpoint is None:
-        return []
-    point = {"kind": "sequence", "ref": event_ref(attempt.checkpoint), "sequence": attempt.checkpoint}
-    return [point | {"hop": attempt.run.hop} if attempt.run.hop is not None else point]
-
-
-def _retry_policy(scene: Scene, life: Life, attempt: Attempt) -> dict[str, Any]:
-    """The rules by which a failed run is followed by another one. Which error is final, its report says."""
-    policy = scene.policy
-    agent = scene.chart.by_id.get(attempt.run.agent_id) if scene.chart is not None else None
-    longest = run_limit_ms(agent) if agent is not None else None
-    limits = {"leaseTtlMs": task_ttl(scene.records, life.task, attempt.run.agent_id)}
-    return {
-        "maxAttempts": life.task.retry.max_attempts,
-        "backoff": {"initialMs": policy.retry_base_ms, "factor": policy.retry_factor, "maxMs": policy.retry_cap_ms},
-        "nonRetryable": "as reported",
-        "limits": limits | {"maxExecutionMs": longest} if longest is not None else limits,
-    }
 
 
 def attempt_error(failure: Failure) -> dict[str, Any]:
@@ -531,13 +495,12 @@ def _between(kind: str, target: str, since: str, decides: Task | None) -> Edge:
         return _edge(kind, target, "missing", since, reason=f"there is no task {target}")
     moved = max(since, decides.last_transition_at)
     status = edge_status(decides.status)
-    why = f"{decides.id} is {decides.status}{_why(decides)}" if status == "broken" else None
-    return _edge(kind, target, status, since, moved, why)
-
-
-def _why(task: Task) -> str:
-    reason = task.cancel.reason if task.cancel is not None else task.last_error.message if task.last_error else None
-    return f": {reason}" if reason else ""
+    if status != "broken":
+        return _edge(kind, target, status, since, moved)
+    error = decides.last_error
+    why = decides.cancel.reason if decides.cancel is not None else error.message if error is not None else None
+    said = f"{decides.id} is {decides.status}" + (f": {why}" if why else "")
+    return _edge(kind, target, status, since, moved, said)
 
 
 def _agents(scene: Scene, life: Life) -> Iterator[Edge]:
@@ -628,8 +591,19 @@ def reason(scene: Scene, task: Task) -> str | None:
     if task.archived or status in ("accepted", "draft", "preparing", "running", "completed"):
         return None
     if task.status == "cancelled" or status == "cancelling":
-        return shortened(_of_cancel(task))
-    return shortened(_REASONS[task.status](scene, task))
+        why = (task.cancel.reason if task.cancel is not None else None) or "it was cancelled"
+    elif task.status == "ready":
+        why = _queued(scene, task)
+    elif task.status == "in-progress":
+        why = f"the lease of {task.lease.agent} ran out" if task.lease is not None else "its lease ran out"
+    elif task.status == "review":
+        why = "it waits for an approval"
+    elif task.status == "blocked":
+        why = task.blocked.reason if task.blocked is not None else "it is blocked"
+    else:
+        error = task.last_error
+        why = f"{error.code}: {error.message}" if error is not None else "it was given up"
+    return shortened(why)
 
 
 def _queued(scene: Scene, task: Task) -> str:
@@ -644,28 +618,6 @@ def busy(scene: Scene, name: str) -> str | None:
     agent = scene.chart.by_id.get(name) if scene.chart is not None else None
     why = capacity_refusal(scene.chart, agent, scene.load) if scene.chart is not None and agent is not None else None
     return f"{name} cannot take another task now: {why}" if why is not None else None
-
-
-def _of_cancel(task: Task) -> str:
-    return (task.cancel.reason if task.cancel is not None else None) or "it was cancelled"
-
-
-def _of_failure(_scene: Scene, task: Task) -> str:
-    error = task.last_error
-    return f"{error.code}: {error.message}" if error is not None else "it was given up"
-
-
-def _lost(_scene: Scene, task: Task) -> str:
-    return f"the lease of {task.lease.agent} ran out" if task.lease is not None else "its lease ran out"
-
-
-_REASONS = {
-    "ready": _queued,
-    "in-progress": _lost,
-    "review": lambda _scene, _task: "it waits for an approval",
-    "blocked": lambda _scene, task: task.blocked.reason if task.blocked is not None else "it is blocked",
-    "deadletter": _of_failure,
-}
 
 
 def blocked(scene: Scene, task: Task) -> dict[str, Any] | None:
@@ -762,12 +714,6 @@ def _participants_kind(scene: Scene, name: str) -> str:
     return "person" if name in scene.policy.maintainers else UNKNOWN
 
 
-def assignee(scene: Scene, life: Life) -> dict[str, Any]:
-    """Who holds the present lease; of several hops the one that was taken last."""
-    held = active(life)
-    return who(scene, held[-1].run.agent_id) if held else missing_object(NOT_APPLICABLE)
-
-
 def turns(scene: Scene, life: Life) -> Turns:
     """The agents that have run the task, each with those of its runs that go on now."""
     found: Turns = {}
@@ -785,18 +731,14 @@ def turns(scene: Scene, life: Life) -> Turns:
 def threads(by_task: Iterable[Turns]) -> list[dict[str, Any]]:
     """The line of work of each agent that has run one of these tasks, with the runs that go on now as its turns."""
     turns: Turns = {}
-    for found in by_task:
-        for agent, line in found.items():
+    for one in by_task:
+        for agent, line in one.items():
             turns.setdefault(agent, []).extend(line)
-    return [_thread(agent, turns[agent]) for agent in sorted(turns)]
-
-
-def _thread(agent: str, turns: list[dict[str, Any]]) -> dict[str, Any]:
-    states = {turn["status"] for turn in turns}
-    status = "running" if "running" in states else "stale" if states else "idle"
-    current = {"activeTurnId": max(turns, key=_begun)["turnId"]} if turns else {}
-    return {"threadId": agent, "status": status, **current, "turns": turns}
-
-
-def _begun(turn: dict[str, Any]) -> tuple[str, str]:
-    return turn["startedAt"], turn["turnId"]
+    found: list[dict[str, Any]] = []
+    for agent, line in sorted(turns.items()):
+        states = {turn["status"] for turn in line}
+        status = "running" if "running" in states else "stale" if states else "idle"
+        last = max(line, key=lambda turn: (turn["startedAt"], turn["turnId"]), default=None)
+        current = {"activeTurnId": last["turnId"]} if last is not None else {}
+        found.append({"threadId": agent, "status": status, **current, "turns": line})
+    return found
