@@ -94,7 +94,7 @@ def _findings(
     lines: dict[int, int] = {}
     for section in sections(text):
         lines.setdefault(section.number, section.line)
-    events = _events(environment)
+    events = list(environment.store.told(TYPES))
     with environment.store.unit(Scope()) as unit:
         worklog = unit.document(WORKLOG)
     chart = environment.chart.whole() if environment.org is not None else None
@@ -112,10 +112,6 @@ def _findings(
     for line, edit in hand_edits.kept_edits(reading.foreseen(environment, NAME, EDITS)[EDITS]):
         how = "amend the charter, or let a maintainer decide, if it is meant; then delete the section"
         yield DocumentFinding(1, "changed_by_hand", f"{edit.what}, see {EDITS}:{line}; {how}")
-
-
-def _events(environment: Environment) -> list[Event]:
-    return list(environment.store.told(TYPES))
 
 
 def _of_sections(text: str) -> Iterator[DocumentFinding]:
@@ -181,21 +177,13 @@ def _of_contract(environment: Environment, charter: Charter, line: int) -> Itera
         if files is not None and path and _PATH_LIKE.match(path) and not files.has(path):
             yield DocumentFinding(line, "contract_path", f"{name} of the contract: there is no {path[:200]}")
     if contract.status != "Locked":
-        busy = {lane for agent in _working(environment) if (lane := _lane_of(charter, agent))}
+        tasks = environment.store.find(Query(status=("in-progress",))).tasks
+        seats = (charter.participant(lease.agent) for task in tasks for lease in leases(task))
+        busy = {seat.lane for seat in seats if seat is not None and seat.lane}
         if len(busy) > 1:
             named = ", ".join(sorted(busy))
             what = f"the contract {contract.location[:200]} is {contract.status[:40]}, and the lanes {named} work"
             yield DocumentFinding(line, "contract_unlocked", what)
-
-
-def _working(environment: Environment) -> set[str]:
-    tasks = environment.store.find(Query(status=("in-progress",))).tasks
-    return {lease.agent for task in tasks for lease in leases(task)}
-
-
-def _lane_of(charter: Charter, agent: str) -> str | None:
-    seat = charter.participant(agent)
-    return (seat.lane or None) if seat is not None else None
 
 
 def _of_locks(environment: Environment, charter: Charter) -> Iterator[DocumentFinding]:
@@ -488,11 +476,16 @@ def new_charter(given: dict[str, Any], *, maintainer: str, project: str, today: 
     known = {one.name for one in lanes}
     owned = {one.owner: one.name for one in lanes}
     people = [
-        one if one.lane or one.is_maintainer or one.is_observer else _seated(one, owned.get(one.agent, ""))
+        one
+        if one.lane or one.is_maintainer or one.is_observer
+        else msgspec.structs.replace(one, lane=owned.get(one.agent, ""))
         for one in people
     ]
     if SHARED.name not in known:
         lanes.append(SHARED)
+    usual = charter_rules.Governance(merge_policy="after review", test_policy="all tests pass")
+    named = ("decision_mode", "objection_window", "cross_review_mode", "merge_policy", "test_policy")
+    waits = delay(given["delay_time"]) if given.get("delay_time") else _HALF_HOUR
     charter = charter_rules.Charter(
         session_id=given.get("session_id") or f"{today}-session",
         date=today,
@@ -501,9 +494,18 @@ def new_charter(given: dict[str, Any], *, maintainer: str, project: str, today: 
         risk_tier=given.get("risk_tier") or "Medium",
         roster=tuple(people),
         lanes=tuple(lanes),
-        contract=_contract(given),
-        governance=_governance(given),
-        gates=_gates(given),
+        contract=charter_rules.Contract(
+            location=given.get("contract", ""),
+            owner=given.get("contract_owner", ""),
+            tests=given.get("contract_tests", ""),
+            status=given.get("contract_status") or "Not started",
+        ),
+        governance=msgspec.structs.replace(usual, **{name: given[name] for name in named if given.get(name)}),
+        gates=(
+            charter_rules.Gate(band="auto", scope=tuple(given.get("auto") or ("everything else",))),
+            charter_rules.Gate(band="delay", scope=tuple(given.get("delayed", ())), delay_seconds=waits),
+            charter_rules.Gate(band="approval", scope=tuple(given.get("approval", ()))),
+        ),
         escalation=charter_rules.Escalation(
             rebuttal_cycles=given.get("rebuttal_cycles", 1), tie_break=given.get("tie_break", "")
         ),
@@ -513,34 +515,6 @@ def new_charter(given: dict[str, Any], *, maintainer: str, project: str, today: 
     seats = [one for one in charter.roster if one.agent in charter.agents]
     unsigned = tuple(charter_rules.Signature(agent=one.agent, role=one.role, lane=one.lane) for one in seats)
     return msgspec.structs.replace(charter, handshakes=unsigned)
-
-
-def _seated(one: charter_rules.Participant, lane_name: str) -> charter_rules.Participant:
-    return msgspec.structs.replace(one, lane=lane_name)
-
-
-def _contract(given: dict[str, Any]) -> charter_rules.Contract:
-    return charter_rules.Contract(
-        location=given.get("contract", ""),
-        owner=given.get("contract_owner", ""),
-        tests=given.get("contract_tests", ""),
-        status=given.get("contract_status") or "Not started",
-    )
-
-
-def _governance(given: dict[str, Any]) -> charter_rules.Governance:
-    usual = charter_rules.Governance(merge_policy="after review", test_policy="all tests pass")
-    names = ("decision_mode", "objection_window", "cross_review_mode", "merge_policy", "test_policy")
-    return msgspec.structs.replace(usual, **{name: given[name] for name in names if given.get(name)})
-
-
-def _gates(given: dict[str, Any]) -> tuple[charter_rules.Gate, ...]:
-    waits = delay(given["delay_time"]) if given.get("delay_time") else 0
-    return (
-        charter_rules.Gate(band="auto", scope=tuple(given.get("auto") or ("everything else",))),
-        charter_rules.Gate(band="delay", scope=tuple(given.get("delayed", ())), delay_seconds=waits or _HALF_HOUR),
-        charter_rules.Gate(band="approval", scope=tuple(given.get("approval", ()))),
-    )
 
 
 _HALF_HOUR: Final = 1_800

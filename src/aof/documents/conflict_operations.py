@@ -90,13 +90,17 @@ def conflict_show(context: CallContext, conflict_id: _Id) -> ConflictShown:
             "see what is open",
             Call("conflict_list", {}),
         )
-    kind = type(found).__name__.lower()
-    state = found.state if isinstance(found, Proposal) else _state(found)
-    names = {found.id, *_own(found)}
+    parts: tuple[str, ...] = ()
+    state = "open"
+    if isinstance(found, Proposal):
+        parts, state = tuple(version.event_id for version in found.versions), found.state
+    elif isinstance(found, Dispute):
+        parts, state = found.rebuttals, "open" if found.is_open else "settled"
+    names = {found.id, *parts}
     mine = [one for one in envelopes(_entries(context)) if one.event_id in names or names & {*one.links}]
     return ConflictShown(
         conflict_id=found.id,
-        kind=kind,
+        kind=type(found).__name__.lower(),
         state=state,
         standing=msgspec.to_builtins(found),
         entries=[msgspec.to_builtins(one) for one in mine],
@@ -118,8 +122,10 @@ def conflict_settle(
     actor: str | None = None,
 ) -> Posted:
     """Record what was agreed or decided, as a decision that links back."""
-    known = _standing(context)
-    links = _back(known, conflict_id)
+    # A decision about an escalation is one about what was escalated too.
+    review = next((one for one in _standing(context).reviews if one.id == conflict_id), None)
+    about = tuple(link for link in review.about if link.startswith(("WL-", "PROP-", "MSG-"))) if review else ()
+    links = (conflict_id, *about)
     said = worklog_rules.Wording(subject=text, reasons=tuple(reasons), links=links)
     given = {"kind": "decision.recorded", "said": said, "conflict": conflict_id, "agent": agent, "actor": actor}
     return _posted(context, conflicts.SettleConflict, given)
@@ -172,23 +178,6 @@ def _entries(context: CallContext) -> list[Entry]:
 
 def _standing(context: CallContext) -> Standing:
     return standing(_entries(context), context.environment.clock.now())
-
-
-def _own(found: Proposal | Dispute | ConflictReview) -> tuple[str, ...]:
-    if isinstance(found, Proposal):
-        return tuple(version.event_id for version in found.versions)
-    return found.rebuttals if isinstance(found, Dispute) else ()
-
-
-def _state(found: Dispute | ConflictReview) -> str:
-    return "open" if isinstance(found, ConflictReview) or found.is_open else "settled"
-
-
-def _back(known: Standing, conflict_id: str) -> tuple[str, ...]:
-    """A decision about an escalation is one about what was escalated too."""
-    review = next((one for one in known.reviews if one.id == conflict_id), None)
-    about = tuple(link for link in review.about if link.startswith(("WL-", "PROP-", "MSG-"))) if review else ()
-    return (conflict_id, *about)
 
 
 def turns_since(environment: Environment, agent: str, links: Sequence[str]) -> dict[str, int]:

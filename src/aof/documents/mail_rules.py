@@ -716,36 +716,12 @@ def _row(agent: str, unread: list[MailMessage]) -> InboxRow:
     return InboxRow(agent, len(unread), unread[-1].message_id, earliest)
 
 
-def of_overdue(message: MailMessage, late: OverdueMail, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
-    """A message that its receiver did not acknowledge in time."""
-    text = f"Escalated: {message.message_id} — {message.subject} — receiver did not ack within {late.tier} window"
-    return _escalation(message, late.agent, text, policy=policy, number=number, now=now)
-
-
-def of_payload(message: MailMessage, root: str, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
-    """A payload that was malformed again when it was sent once more."""
-    text = f"Escalated: {message.message_id} — {message.subject} — payload {root} was malformed twice"
-    return _escalation(message, message.receiver, text, policy=policy, number=number, now=now)
-
-
-def by_hand(message: MailMessage, reason: str, policy: Policy, number: int, now: int) -> tuple[Draft, ...]:
-    """What its sender wants the maintainer to know about."""
-    text = f"Escalated: {message.message_id} — {message.subject} — {reason}"
-    return _escalation(message, message.receiver, text, policy=policy, number=number, now=now)
-
-
-def _escalation(
-    message: MailMessage, agent: str, text: str, *, policy: Policy, number: int, now: int
-) -> tuple[Draft, ...]:
-    """The entry of the WORKLOG, and a message to the maintainers, unless they have sent what it is about."""
-    escalation = escalated(message.message_id, agent, text)
-    if message.sender in policy.maintainers or not policy.maintainers:
-        return (escalation,)
-    several = len(policy.maintainers) > 1
-    notice = MailMessage(
+def escalation_notice(message: MailMessage, text: str, policy: Policy, number: int, now: int) -> MailMessage:
+    """What the maintainers are told of a message that is escalated."""
+    return MailMessage(
         message_id=message_id(day(now), number),
         sender=OURSELVES,
-        receiver=MAINTAINER if several else policy.maintainers[0],
+        receiver=MAINTAINER if len(policy.maintainers) > 1 else policy.maintainers[0],
         date=iso(now),
         type="decision-required",
         priority="P0",
@@ -757,4 +733,3 @@ def _escalation(
         body=f"{text}.\n\nDecide: send it to somebody else, send it again, close it, or answer it yourself.",
         fields={"Related": message.message_id},
     )
-    return (escalation, sent(notice))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from typing import ClassVar
 
 import msgspec
 
@@ -22,7 +23,7 @@ from aof.documents.worklog_text import parse_worklog
 from aof.errors import AofError, Call, MessageNotFound, MissingPart, NotCloser, UnreadableMessage
 from aof.kernel import limits as kernel_limits
 from aof.kernel import unit_of_work
-from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, Numbers, OnDocument, Records, Verdict
+from aof.kernel.commands import Decide, Decision, Needs, NeedsOf, Numbers, Records, Verdict
 from aof.kernel.events import Draft
 from aof.kernel.findings import DocumentFinding
 from aof.kernel.model import OURSELVES, Policy, day, iso
@@ -37,17 +38,17 @@ if TYPE_CHECKING:
 
 
 LOCK = frozenset({lock_of(mail_rules.DOCUMENT)})
+_NUMBERED = frozenset({mail_rules.PATH, mail_rules.ARCHIVE})  # what the number of a new message depends on
 
 
-class OnMailbox(OnDocument, frozen=True, kw_only=True):
-    """A command about the mailbox, which is read under its lock."""
+class MailCommand(projection.DocumentCommand, frozen=True, kw_only=True):
+    """A command about the mailbox. What cannot be found or read is refused before who may not speak."""
 
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:  # noqa: ARG002 - the contract's form
-        """The mailbox."""
-        return Needs(names=LOCK, documents=frozenset({mail_rules.PATH}))
+    document: ClassVar[str] = mail_rules.DOCUMENT
+    reads: ClassVar[frozenset[str]] = _NUMBERED
 
 
-class SendMail(OnMailbox, frozen=True, kw_only=True):
+class SendMail(MailCommand, frozen=True, kw_only=True):
     """Leave a message for somebody. `content` is what is to be reviewed; else the body may hold a payload."""
 
     receiver: str
@@ -69,14 +70,11 @@ class SendMail(OnMailbox, frozen=True, kw_only=True):
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The mailbox, and the archive for its numbers; the WORKLOG where the message tells of a handoff."""
-        own = _with_archive(OnMailbox.needs(self, known, needs))
+        own = super().needs(known, needs)
         if self.type != "handoff-ready":
             return own
-        names, paths = (
-            own.names | {lock_of(worklog_text.NAME)},
-            own.documents | {worklog_text.PATH, worklog_text.ARCHIVE},
-        )
-        return msgspec.structs.replace(own, names=names, documents=paths)
+        names, paths = own.names | {lock_of(worklog_text.NAME)}, {worklog_text.PATH, worklog_text.ARCHIVE}
+        return msgspec.structs.replace(own, names=names, documents=own.documents | paths)
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """The message under the next number of the day."""
@@ -148,7 +146,7 @@ class SendMail(OnMailbox, frozen=True, kw_only=True):
         )
 
 
-class ChangeMail(OnMailbox, frozen=True, kw_only=True):
+class ChangeMail(MailCommand, frozen=True, kw_only=True):
     """Give a message another status. `unanswered` is how many turns an escalation of it has had no answer."""
 
     message_id: str
@@ -160,8 +158,9 @@ class ChangeMail(OnMailbox, frozen=True, kw_only=True):
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The mailbox; where a payload was malformed, also what became of an earlier one."""
-        base = OnMailbox.needs(self, known, needs)
-        return _with_archive(base) if mail_rules.RESEND in self.reason else base
+        own = super().needs(known, needs)
+        only = frozenset({mail_rules.PATH})
+        return own if mail_rules.RESEND in self.reason else msgspec.structs.replace(own, documents=only)
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """The change, with its line."""
@@ -173,7 +172,9 @@ class ChangeMail(OnMailbox, frozen=True, kw_only=True):
             return refusal
         everybody = everybody_in(box, policy)
         standing = mail_rules.standing(found, self.acting, policy, everybody, unanswered=self.unanswered)
-        reason = self._reason()
+        reason = self.reason
+        if self.revision is not None and self.revision not in reason:
+            reason = f"{self.revision} — {reason}"
         change = mail_rules.move_message(
             found, self.target, self.acting, standing, reason=reason, disposition=self.disposition
         )
@@ -186,11 +187,6 @@ class ChangeMail(OnMailbox, frozen=True, kw_only=True):
         told = mail_rules.changed(found, change, Ack(self.acting, iso(now), change.reason))
         return Decision(drafts=(told, *self._escalated(records, box, found, now)))
 
-    def _reason(self) -> str:
-        if self.revision is None or self.revision in self.reason:
-            return self.reason
-        return f"{self.revision} — {self.reason}"
-
     def _unechoed(self, box: Mailbox, message: MailMessage, reason: str) -> AofError | None:
         """Why this is no answer to the payload that the message carries."""
         if self.target not in ("acknowledged", "actioned") or message.status == "blocked":
@@ -198,7 +194,8 @@ class ChangeMail(OnMailbox, frozen=True, kw_only=True):
         own = mail_cards.found_in(message.body)
         if own is None or own.content is None or any(own.revision in ack.reason for ack in message.acks):
             return None
-        return mail_rules.echo(own, reason, payloads_in(box) if own.part is not None else ())
+        bodies = (box.card(place).message.body for place in box.outline.cards) if own.part is not None else ()
+        return mail_rules.echo(own, reason, [one for body in bodies if (one := mail_cards.found_in(body)) is not None])
 
     def _escalated(self, records: Records, box: Mailbox, message: MailMessage, now: int) -> tuple[Draft, ...]:
         """What follows where a payload is malformed for the second time."""
@@ -206,18 +203,15 @@ class ChangeMail(OnMailbox, frozen=True, kw_only=True):
         if own is None or not resent(box, records.documents[mail_rules.ARCHIVE], message, own.root):
             return ()
         number = next_number(records.documents, records.numbers, now)
-        return with_entries(mail_rules.of_payload(message, own.root, records.policy, number, now), now)
+        why = f"payload {own.root} was malformed twice"
+        return escalation(message, message.receiver, why, records.policy, number, now)
 
 
-class EscalateMail(OnMailbox, frozen=True, kw_only=True):
+class EscalateMail(MailCommand, frozen=True, kw_only=True):
     """Tell the WORKLOG and the maintainer of a message; its sender or a maintainer does that by hand."""
 
     message_id: str
     reason: str = ""
-
-    def needs(self, known: Records, needs: NeedsOf) -> Needs:
-        """The mailbox, and the archive for its numbers."""
-        return _with_archive(OnMailbox.needs(self, known, needs))
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
         """An entry, and a message."""
@@ -238,13 +232,13 @@ class EscalateMail(OnMailbox, frozen=True, kw_only=True):
                 Call("mail_show", {"message_id": found.message_id}),
             )
         number = next_number(records.documents, records.numbers, now)
-        drafts = mail_rules.by_hand(found, self.reason.strip(), policy, number, now)
-        return Decision(drafts=with_entries(drafts, now))
+        return Decision(drafts=escalation(found, found.receiver, self.reason.strip(), policy, number, now))
 
 
-class ArchiveMail(OnMailbox, frozen=True, kw_only=True):
+class ArchiveMail(MailCommand, frozen=True, kw_only=True):
     """Remove old rows of the closed summary; their messages are in the archive."""
 
+    reads: ClassVar[frozenset[str]] = frozenset({mail_rules.PATH})
     before: str
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the contract's form
@@ -352,31 +346,25 @@ def resent(box: Mailbox, archive: str, message: MailMessage, root: str) -> bool:
     )
 
 
-def _with_archive(needs: Needs) -> Needs:
-    return msgspec.structs.replace(needs, documents=needs.documents | {mail_rules.ARCHIVE})
-
-
-def payloads_in(box: Mailbox) -> list[mail_rules.ReviewPayload]:
-    """The payloads of all cards."""
-    found = (mail_cards.found_in(box.card(place).message.body) for place in box.outline.cards)
-    return [one for one in found if one is not None]
-
-
 def everybody_in(box: Mailbox, policy: Policy) -> tuple[str, ...]:
     """All names that the mailbox and the settings know."""
     return mail_rules.roster(policy, (*box.known_names, *(head.receiver for head in box.heads)))
 
 
-def with_entries(drafts: tuple[Draft, ...], now: int) -> tuple[Draft, ...]:
-    """The drafts, and an entry for each escalation among them."""
-    entries = [_entry(draft, now) for draft in drafts if draft.type == mail_rules.ESCALATED]
-    return (*drafts, *entries)
+def escalation(  # noqa: PLR0917 - what is escalated, to whom, and why
+    message: MailMessage, agent: str, why: str, policy: Policy, number: int, now: int
+) -> tuple[Draft, ...]:
+    """An entry of the WORKLOG, and a message to the maintainers, unless they have sent what it is about.
 
-
-def _entry(draft: Draft, now: int) -> Draft:
-    subject = f"{draft.payload['messageId']} for {draft.payload['agent']}"
-    text = worklog_text.entry(OURSELVES, subject, iso(now), inline(draft.payload["text"]))
-    return posted("escalation.requested", text, OURSELVES, subject)
+    `agent` is whom the message waits for, `number` that of the new message.
+    """
+    text = f"Escalated: {message.message_id} — {message.subject} — {why}"
+    drafts = [mail_rules.escalated(message.message_id, agent, text)]
+    if policy.maintainers and message.sender not in policy.maintainers:
+        drafts.append(mail_rules.sent(mail_rules.escalation_notice(message, text, policy, number, now)))
+    subject = f"{message.message_id} for {agent}"
+    entry = worklog_text.entry(OURSELVES, subject, iso(now), inline(text))
+    return (*drafts, posted("escalation.requested", entry, OURSELVES, subject))
 
 
 JSON = "MAILBOX.json"
@@ -394,9 +382,11 @@ def mailbox_problems(here: Environment, policy: Policy, text: str | None) -> lis
         return []
     ids = frozenset(place.title for place in cards_of(archive))
     found = mailbox.problems(own, policy, ids)
-    found += _against_log(opened(own), _Told(here), bound=policy.binds)
+    found += _against_log(opened(own), here, bound=policy.binds)
     found += _stale(own, kept)
-    found += _by_hand(texts[mail_rules.EDITS])
+    for line, edit in hand_edits.kept_edits(texts[mail_rules.EDITS]):
+        how = f"the original stands in {mail_rules.PATH}; say it anew if it is meant, then delete the section"
+        found.append(DocumentFinding(1, "changed_text", f"{edit.what}, see {mail_rules.EDITS}:{line}; {how}"))
     found += _beside_worklog(here, Mailbox(own))
     return sorted(found, key=lambda problem: problem.line)
 
@@ -425,55 +415,47 @@ def _closed(here: Environment) -> Iterator[MailMessage]:
             yield msgspec.structs.replace(sent[event.payload["messageId"]], status="closed", disposition=disposition)
 
 
-class _Told:
-    """What the log tells of messages."""
-
-    def __init__(self, here: Environment) -> None:
-        self.sent: dict[str, MailMessage] = {}
-        self.acks: dict[str, list[Ack]] = {}
-        self.status: dict[str, str] = {}
-        for event in here.store.told((mail_rules.MAIL_EVENTS,)):
-            if event.type == mail_rules.SENT:
-                message = mail_rules.message_in(event.payload)
-                self.sent[message.message_id] = message
-            elif event.type in (mail_rules.CHANGED, mail_rules.CLOSED):
-                change, ack = mail_rules.change_in(event.payload)
-                self.acks.setdefault(event.payload["messageId"], []).append(ack)
-                self.status[event.payload["messageId"]] = change.status
-
-
-def _against_log(box: Mailbox, told: _Told, *, bound: bool) -> Iterator[DocumentFinding]:
+def _against_log(box: Mailbox, here: Environment, *, bound: bool) -> Iterator[DocumentFinding]:
+    """Where the cards differ from what the log tells of their messages."""
+    sent: dict[str, MailMessage] = {}
+    acks: dict[str, list[Ack]] = {}
+    status: dict[str, str] = {}
+    for event in here.store.told((mail_rules.MAIL_EVENTS,)):
+        if event.type == mail_rules.SENT:
+            message = mail_rules.message_in(event.payload)
+            sent[message.message_id] = message
+        elif event.type in (mail_rules.CHANGED, mail_rules.CLOSED):
+            change, ack = mail_rules.change_in(event.payload)
+            acks.setdefault(event.payload["messageId"], []).append(ack)
+            status[event.payload["messageId"]] = change.status
     seen = set()
     for place in box.outline.cards:
         card = box.card(place)
         message, begin = card.message, line_number(box.text, place.start)
         seen.add(message.message_id)
-        original = told.sent.get(message.message_id)
+        original = sent.get(message.message_id)
         if original is None:
             yield DocumentFinding(begin, "not_in_log", f"{message.message_id} was not sent through AOF", "warning")
         else:
-            yield from _changed_text(begin, original, message)
-        yield from _unknown_acks(begin, message, told.acks.get(message.message_id, []), bound=bound)
-        known = told.status.get(message.message_id, "unread" if original is not None else None)
+            for name in _FIXED:
+                if getattr(original, name) != getattr(message, name):
+                    what = f"the {name} of {message.message_id} is not what was sent"
+                    yield DocumentFinding(begin, "changed_text", what)
+        yield from _unknown_acks(begin, message, acks.get(message.message_id, []), bound=bound)
+        known = status.get(message.message_id, "unread" if original is not None else None)
         if (
             known is not None
             and known != message.status
             and message.is_open
-            and len(message.acks) <= len(told.acks.get(message.message_id, ()))
+            and len(message.acks) <= len(acks.get(message.message_id, ()))
         ):
             detail = (
                 f"{message.message_id} is {message.status} in the file, and {known} in the log; no Ack line says why"
             )
             yield DocumentFinding(begin + (card.status_line or 0), "status_without_ack", detail)
-    gone = [one for one in told.sent if one not in seen and told.status.get(one) != "closed"]
+    gone = [one for one in sent if one not in seen and status.get(one) != "closed"]
     for one in gone:
         yield DocumentFinding(1, "deleted_card", f"{one} was sent and never closed, and its card is gone")
-
-
-def _changed_text(begin: int, original: MailMessage, message: MailMessage) -> Iterator[DocumentFinding]:
-    for name in _FIXED:
-        if getattr(original, name) != getattr(message, name):
-            yield DocumentFinding(begin, "changed_text", f"the {name} of {message.message_id} is not what was sent")
 
 
 def _unknown_acks(begin: int, message: MailMessage, known: list[Ack], *, bound: bool) -> Iterator[DocumentFinding]:
@@ -487,13 +469,6 @@ def _unknown_acks(begin: int, message: MailMessage, known: list[Ack], *, bound: 
         if ack not in message.acks:
             detail = f"an answer to {message.message_id} is gone: {ack.actor} — {ack.date} — {ack.reason}"
             yield DocumentFinding(begin, "deleted_ack", detail)
-
-
-def _by_hand(text: str) -> Iterator[DocumentFinding]:
-    """What people have changed and nobody has settled."""
-    for line, edit in hand_edits.kept_edits(text):
-        how = f"the original stands in {mail_rules.PATH}; say it anew if it is meant, then delete the section"
-        yield DocumentFinding(1, "changed_text", f"{edit.what}, see {mail_rules.EDITS}:{line}; {how}")
 
 
 def _stale(own: str, kept: str) -> Iterator[DocumentFinding]:
@@ -514,20 +489,15 @@ def _stale(own: str, kept: str) -> Iterator[DocumentFinding]:
 def left_over(box: Mailbox, agent: str, policy: Policy) -> list[DocumentFinding]:
     """What an agent leaves behind at the end of its turn: unread mail, and what it has to close."""
     everybody = (*mail_rules.roster(policy, box.known_names), agent)
+    owns = (agent, mail_rules.MAINTAINER) if agent in policy.maintainers else (agent,)
     found = []
     for place, head in zip(box.outline.cards, box.heads, strict=True):
         line = line_number(box.text, place.start)
         if mail_rules.is_unread_by(head, agent, policy, everybody):
             found.append(DocumentFinding(line, UNREAD, f"{head.message_id} is unread by {agent}"))
-        elif head.status == "actioned" and _owns(head, agent, policy):
+        elif head.status == "actioned" and head.closure_owner in owns:
             found.append(DocumentFinding(line, UNCLOSED, f"{head.message_id} is actioned, and {agent} has to close it"))
     return found
-
-
-def _owns(message: MailMessage, agent: str, policy: Policy) -> bool:
-    """Whether the agent is the one that is reminded to close the message."""
-    owner = message.closure_owner
-    return owner == agent or (owner == mail_rules.MAINTAINER and agent in policy.maintainers)
 
 
 _FIRST_DAY = 4, 12  # where the day stands in a message's ID
@@ -624,12 +594,16 @@ def escalate(here: Environment, policy: Policy, late: OverdueMail) -> bool:
         unit_of_work.follow(unit, LOCK, policy)
         texts = {path: unit.document(path) for path in (mail_rules.PATH, mail_rules.ARCHIVE)}
         found = message_in(opened(texts[mail_rules.PATH]), late.message_id)
-        if not isinstance(found, MailMessage) or found.status != "unread" or _is_escalated(here, found):
+        if not isinstance(found, MailMessage) or found.status != "unread":
+            return False
+        told = here.store.told((mail_rules.ESCALATED,), _since([found]))
+        if any(event.payload["messageId"] == found.message_id for event in told):
             return False
         now = here.clock.now()
         number = next_number(texts, unit.numbers(), now)
-        drafts = mail_rules.of_overdue(found, late, policy, number, now)
-        unit.commit(with_entries(drafts, now), actor=OURSELVES, agent=None, now=now)
+        why = f"receiver did not ack within {late.tier} window"
+        drafts = escalation(found, late.agent, why, policy, number, now)
+        unit.commit(drafts, actor=OURSELVES, agent=None, now=now)
         unit_of_work.follow(unit, LOCK, policy)
     return True
 
@@ -649,11 +623,6 @@ def next_due(here: Environment, text: str) -> int | None:
     times = (mail_rules.moment(head.response_needed_by) for head in waiting)
     now = here.clock.now()
     return min((when + 1 for when in times if when is not None and when >= now), default=None)
-
-
-def _is_escalated(here: Environment, message: MailMessage) -> bool:
-    told = here.store.told((mail_rules.ESCALATED,), _since([message]))
-    return any(event.payload["messageId"] == message.message_id for event in told)
 
 
 def _since(messages: list[MailMessage]) -> str:

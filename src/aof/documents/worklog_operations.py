@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
+import msgspec
+
 from aof.documents import (
     conflict_operations,
     conflicts,
@@ -46,7 +48,7 @@ from aof.store.port import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.kernel.context import CallContext, Environment
+    from aof.kernel.context import CallContext, Environment, Lookup
     from aof.kernel.events import Draft, Event
 
 
@@ -184,15 +186,18 @@ def worklog_add(
     if problem := kernel_limits.choice("type", type, kinds):
         raise problem
     full = context.environment.lookup.resolve(task) if task else None
+    changed, tests, risks, blocking = (
+        None if items is None else tuple(items) for items in (changed, tests, risks, blocking)
+    )
     said = worklog_rules.Wording(
         subject=subject,
         body=body,
         task=full,
         status=status,
-        changed=_listed(changed),
-        tests=_listed(tests),
-        risks=_listed(risks),
-        blocking=_listed(blocking),
+        changed=changed,
+        tests=tests,
+        risks=risks,
+        blocking=blocking,
         next_owner=next_owner,
         next=next,
         result=result,
@@ -256,7 +261,7 @@ def _post(context: CallContext, command: Any) -> EntryEnvelope:
     entry = parse_entry(event.payload["text"], event.timestamp[:10], number)
     (found,) = worklog.envelopes([entry], session)
     kind = event.payload["type"]
-    return found if found.event_type == kind else _retyped(found, kind)
+    return found if found.event_type == kind else msgspec.structs.replace(found, event_type=kind)
 
 
 def _session(context: CallContext) -> tuple[str, int]:
@@ -320,9 +325,12 @@ def _view(
         as_of=iso(now),
         seq=seq,
         status=[{"key": one.key, "text": one.text} for one in known.status],
-        decisions=[_row(one) for one in known.decisions],
+        decisions=[
+            {"decision": one.decision, "owner": one.owner, "timestamp": one.timestamp, "section": one.section}
+            for one in known.decisions
+        ],
         total=len(shown),
-        entries=[_built(one) for one in last],
+        entries=[msgspec.to_builtins(one) for one in last],
     )
 
 
@@ -333,7 +341,7 @@ def worklog_check(
 ) -> DocumentCheck:
     """What is wrong with the WORKLOG: entries that were edited or deleted, and lines that cannot be read."""
     here = context.environment
-    findings = list(of_text(here, text) if text is not None else of_file(here))
+    findings = list(_of_text(here, text) if text is not None else of_file(here))
     ok = all(finding.severity != "error" for finding in findings)
     return DocumentCheck(ok=ok, problems=[finding.told() for finding in findings])
 
@@ -347,31 +355,10 @@ def worklog_compact(context: CallContext, *, agent: Speaker | None = None, actor
     return Compacted(moved=moved, archive=ARCHIVE, lines=parse_worklog(text).lines)
 
 
-def _listed(values: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if values is None else tuple(values)
-
-
-def _retyped(found: EntryEnvelope, kind: str) -> EntryEnvelope:
-    import msgspec
-
-    return msgspec.structs.replace(found, event_type=kind)
-
-
-def _built(one: EntryEnvelope) -> dict[str, Any]:
-    import msgspec
-
-    built: dict[str, Any] = msgspec.to_builtins(one)
-    return built
-
-
-def _row(one: Any) -> dict[str, str]:
-    return {"decision": one.decision, "owner": one.owner, "timestamp": one.timestamp, "section": one.section}
-
-
 _MAILBOX = ("MAILBOX.md", "MAILBOX_ARCHIVE.md")
 
 
-def of_text(environment: Environment, text: str) -> Iterator[Finding]:
+def _of_text(environment: Environment, text: str) -> Iterator[Finding]:
     """What is wrong with a text by itself."""
     known = parse_worklog(text)
     yield from known.findings
@@ -441,24 +428,23 @@ def _of_parts(environment: Environment, known: Worklog, archived: Worklog) -> It
 
 def _said(environment: Environment) -> worklog.EntryText:
     """The entry of an event, with the title that its task has now."""
-    return worklog.EntryTexts(_Titles(lambda task_id: _title(environment, task_id))).of
+    return worklog.EntryTexts(_Titles(environment.lookup)).of
 
 
 class _Titles:
     """What a line is made from beside its event."""
 
-    def __init__(self, title: Callable[[str], str | None]) -> None:
-        self.title = title
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+
+    def title(self, task_id: str) -> str | None:
+        try:
+            return self._lookup.get(task_id).title
+        except AofError:
+            return None
 
     def held_by(self, agent: str) -> tuple[str, ...]:  # noqa: ARG002 - the contract's form
         return ()
-
-
-def _title(environment: Environment, task_id: str) -> str | None:
-    try:
-        return environment.lookup.get(task_id).title
-    except AofError:
-        return None
 
 
 def _exists(environment: Environment, link: str, found: dict[str, str]) -> bool:
