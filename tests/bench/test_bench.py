@@ -47,9 +47,9 @@ def test_a_run_says_where_and_has_every_part_and_requirement_in_its_table_and_le
     ]  # fmt: skip
     needs = {row["name"] for row in rows if row["need"]}
     assert needs == {
-        "commits, 1 process",
-        "commits, 8 processes",
+        "CPU a commit, 8 processes",
         "8 processes beside 1",
+        "8 threads beside 1",
         "AOF, 8 processes",
         "entries, 1 process",
         "entries, 8 processes",

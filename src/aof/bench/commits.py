@@ -6,6 +6,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -128,7 +129,22 @@ def _fabric_opened(folder: Path, number: int) -> Iterator[Operation]:
         yield lambda: lifecycle(fabric)
 
 
+@contextmanager
+def _threads_opened(folder: Path, number: int) -> Iterator[Operation]:
+    with open_fabric(folder / "data", actor=f"bench-{number}") as fabric, ThreadPoolExecutor(THREADS) as pool:
+
+        def many() -> None:
+            for done in [pool.submit(lifecycle, fabric) for _ in range(_AT_ONCE)]:
+                done.result()
+
+        yield many
+
+
+THREADS = 8
+_AT_ONCE = 4 * THREADS  # lifecycles: the last ones, for which some threads wait, weigh little
 LIFECYCLE = Subject("AOF", COMMITS, prepare_fabric, _fabric_opened)
+RELAXED = Subject("AOF, relaxed", COMMITS, lambda folder: prepare_fabric(folder, "relaxed"), _fabric_opened)
+IN_THREADS = Subject(f"AOF, {THREADS} threads", COMMITS * _AT_ONCE, prepare_fabric, _threads_opened)
 
 
 def bytes_per_commit(folder: Path) -> float:

@@ -86,6 +86,10 @@ class Series(NamedTuple):
         """Microseconds of system CPU a commit, by round."""
         return [sample.system for sample in self.samples]
 
+    def cpu(self) -> list[float]:
+        """Microseconds of CPU a commit, by round."""
+        return [sample.user + sample.system for sample in self.samples]
+
 
 class Figure(NamedTuple):
     """A median with its smallest and greatest value."""
