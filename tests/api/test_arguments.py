@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -10,6 +10,7 @@ from aof.api.call import parameters
 from aof.api.catalogue import OPERATIONS
 from aof.api.fabric import Fabric
 from aof.errors import InvalidEnvelope, InvalidInput
+from aof.kernel import arguments, declarations, kinds
 from aof.messages.protocol import validate
 from tests.support.messages import message
 
@@ -133,7 +134,7 @@ def test_a_single_text_of_a_tool_stands_for_a_list_of_one(operation: str, given:
 
 def test_a_single_text_of_a_tool_stands_for_a_list_of_one_inside_an_object_too() -> None:
     routing = parameters(BY_NAME["edit"], {"taskId": "1", "routing": {"tags": "api"}}, tool=True).given()["routing"]
-    assert routing.tags == ["api"]
+    assert routing["tags"] == ["api"]
 
 
 def test_over_http_a_list_is_a_list_as_its_schema_says() -> None:
@@ -186,3 +187,12 @@ def test_the_hint_names_the_place_of_a_word_that_is_deeper_down() -> None:
 
     assert isinstance(refused, InvalidEnvelope)
     assert refused.hint.startswith("payload.status: one of backlog, ready, in-progress, review, blocked, done, ")
+
+
+def test_what_stands_for_our_words_while_arguments_are_checked_is_what_they_mean() -> None:
+    words = {name: kind for place in (kinds, declarations) for name, kind in vars(place).items() if get_args(kind)}
+    stood_for = {name: kind for name, kind in words.items() if name in arguments._STAND_INS}
+    assert {"Status", "TaskId", "At", "Object"} <= stood_for.keys()
+    for name, kind in stood_for.items():
+        meant = str(arguments._bare(kind)).replace("typing.Any", "object")
+        assert set(str(arguments._bare(arguments._STAND_INS[name])).split(" | ")) == set(meant.split(" | ")), name

@@ -253,7 +253,7 @@ def parameters() -> list[tuple[str, str, str]]:
         found += [
             (name, parameter.name, _annotation(method, parameter))
             for parameter in inspect.signature(method).parameters.values()
-            if parameter.name not in ("self", "context")
+            if parameter.name not in ("self", "context", "fabric")
             and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
         ]
     return found

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from functools import reduce
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -17,12 +17,12 @@ from aof.api.fabric import Fabric
 from aof.errors import AofError, InvalidInput
 from aof.interchange.readers import COLUMNS
 from aof.kernel import commands, kinds
-from aof.kernel.declarations import Filters
 from aof.kernel.evolve import evolve
 from aof.merge.content import merge_content
 from aof.org import authorization
 from aof.portable.schemas import PLAIN_FIELDS, TASK
-from aof.queries.operations import FilterParams, TaskRow
+from aof.queries.operations import Filters
+from aof.queries.results import TaskRow
 from aof.store.files import markdown
 from aof.store.lists import Row
 from aof.surfaces.board.actions import BY_NAME as ACTIONS
@@ -32,7 +32,7 @@ from aof.surfaces.cli.verbs import verb_of
 from aof.tasks.fields import BY_KEY, CLEARABLE, FIELDS, LISTED, PLAIN, ROUTING, WHOLE, TaskField, malformed
 from aof.tasks.manual_edits import THEIRS
 from aof.tasks.model import Routing, Task
-from aof.tasks.operations import field_type
+from aof.tasks.parameters import field_type
 from aof.tasks.rules import request_digest
 from aof.tasks.templates import template_type
 from aof.testing import memory_fabric
@@ -104,8 +104,8 @@ def test_what_can_be_cleared_is_offered_everywhere_and_nothing_else() -> None:
 
 def test_lists_show_and_filter_what_the_rows_say() -> None:
     assert {row.name for row in LISTED} <= set(TaskRow.__struct_fields__)
-    known = {*FilterParams.__struct_fields__}
-    assert {name for row in FIELDS for name in row.filters} <= known & get_type_hints(Filters).keys()
+    known = set(BY_NAME["ready"].parameters.__struct_fields__)
+    assert {name for row in FIELDS for name in row.filters} <= known & Filters.__annotations__.keys()
     fabric = memory_fabric()
     task = fabric.get(fabric.create("Full", **first()).task_id)
     assert {row.key: Row.of(task, None)[row.key] for row in LISTED} == {row.key: values(row)[0] for row in LISTED}

@@ -17,15 +17,19 @@ from aof.documents import charter_operations, conflict_operations, mail_operatio
 from aof.errors import InvalidInput
 from aof.handoffs import audit_operations, shared_work
 from aof.handoffs import operations as handoffs_operations
+from aof.interchange import service as interchange_service
 from aof.jobs import operations as jobs_operations
 from aof.kernel.declarations import SCOPES, Effect, Operation, Params, Scope, Tier
 from aof.maintenance import operations as maintenance_operations
 from aof.messages import service as messages_service
 from aof.org import operations as org_operations
+from aof.portable import operations as portable_operations
 from aof.queries import operations as queries_operations
+from aof.runs import brief
 from aof.runs import operations as runs_operations
 from aof.scheduler import tick
 from aof.supervision import inbox, views
+from aof.tasks import changes as tasks_changes
 from aof.tasks import operations as tasks_operations
 from aof.workflows import operations as workflows_operations
 
@@ -44,21 +48,14 @@ __all__ = [
     "tiers_of",
 ]
 
-MODULES: Final = (  # whose functions are operations
-    inbox, views, org_operations, messages_service, handoffs_operations, audit_operations, shared_work, mail_operations,
-    charter_operations, conflict_operations, workflows_operations, worklog_operations, jobs_operations, tick,
-    maintenance_operations,
+MODULES: Final = (  # whose functions are operations, in the order in which tools and pages list these
+    tasks_changes, inbox, queries_operations, brief, portable_operations, views, org_operations, messages_service,
+    handoffs_operations, audit_operations, shared_work, mail_operations, charter_operations, conflict_operations,
+    workflows_operations, worklog_operations, jobs_operations, tick, maintenance_operations, interchange_service,
 )  # fmt: skip
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *tasks_operations.TASK_ROWS, *runs_operations.QUESTION_ROWS, *runs_operations.REVIEW_ROWS,
-    *tasks_operations.CONTROL_ROWS, *tasks_operations.BULK_ROWS, *operations_of(inbox),
-    *queries_operations.QUERY_ROWS, *queries_operations.HISTORY_ROWS, *operations_of(views),
-    *operations_of(org_operations), *operations_of(messages_service), *operations_of(handoffs_operations),
-    *operations_of(audit_operations), *operations_of(shared_work), *operations_of(mail_operations),
-    *operations_of(charter_operations), *operations_of(conflict_operations), *operations_of(workflows_operations),
-    *operations_of(worklog_operations), *operations_of(jobs_operations), *operations_of(tick),
-    *operations_of(maintenance_operations),
-    *tasks_operations.INTERCHANGE_ROWS,
+    *tasks_operations.CONTROL_ROWS, *(one for module in MODULES for one in operations_of(module)),
 )  # fmt: skip
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}

@@ -10,16 +10,11 @@ from functools import cached_property
 from types import TracebackType
 
 from aof.api.facade import Facade
-from aof.interchange import service as interchange_service
 from aof.kernel.arguments import checks_arguments
 from aof.kernel.context import CallContext, Environment, Principal
-from aof.portable import operations as portable_operations
-from aof.queries import ready_queue
-from aof.queries import service as queries_service
 from aof.runs import claimed_run
 from aof.runs import operations as runs_operations
 from aof.runs import service as runs_service
-from aof.tasks import changes as tasks_changes
 from aof.tasks import service as tasks_service
 
 TYPE_CHECKING = False
@@ -40,29 +35,9 @@ class Services(CallContext):
         return self if rev is None else Services(self.environment, self.principal.but(expect_rev=rev))
 
     @cached_property
-    def queries(self) -> queries_service.QueryService:
-        """Lists, one task, the history, the graph."""
-        return queries_service.QueryService(self.environment)
-
-    @cached_property
-    def queue(self) -> ready_queue.ReadyQueue:
-        """What could be claimed right now."""
-        return ready_queue.ReadyQueue(self.environment, self.principal)
-
-    @cached_property
     def tasks(self) -> tasks_service.TaskService:
         """Creating, changing and steering tasks."""
         return tasks_service.TaskService(self.environment, self.dispatcher)
-
-    @cached_property
-    def bulk(self) -> tasks_changes.BulkService:
-        """One change of many tasks."""
-        return tasks_changes.BulkService(self.environment, self.dispatcher)
-
-    @cached_property
-    def undo(self) -> tasks_changes.UndoService:
-        """Reversing changes."""
-        return tasks_changes.UndoService(self.environment, self.dispatcher)
 
     @cached_property
     def runs(self) -> runs_service.RunService:
@@ -73,16 +48,6 @@ class Services(CallContext):
     def questions(self) -> runs_operations.QuestionService:
         """Questions of running agents."""
         return runs_operations.QuestionService(self.environment, self.dispatcher)
-
-    @cached_property
-    def interchange(self) -> interchange_service.InterchangeService:
-        """Tasks from and to other tools."""
-        return interchange_service.InterchangeService(self.environment, self.dispatcher)
-
-    @cached_property
-    def portable(self) -> portable_operations.PortableService:
-        """The shapes of the agent task contract."""
-        return self.environment.portable
 
 
 @checks_arguments("fabric")

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from aof.api import fabric
 from aof.api.catalogue import MODULES, OPERATIONS
-from aof.api.signatures import offered
+from aof.api.signatures import keywords, kind_of, offered
 from aof.kernel import declarations, kinds
 from aof.tasks import fields
 
@@ -170,6 +170,14 @@ def _as_method(function: ast.FunctionDef, operation: Callable[..., Any], imports
     found = Undressed().visit(function)
     assert isinstance(found, ast.FunctionDef)
     found.args.args[0] = ast.arg("self")
+    more = found.args.kwarg
+    if more is not None and "Unpack" in operation.__annotations__[more.arg]:
+        for key, kind in keywords(kind_of(operation, more.arg)).items():
+            text = _spelled(kind, imports)
+            usual = "False" if text == "bool" else "()" if text.startswith("Sequence") else "None"
+            found.args.kwonlyargs.append(ast.arg(key, ast.parse(text, mode="eval").body))
+            found.args.kw_defaults.append(ast.parse(usual, mode="eval").body)
+        found.args.kwarg = None
     return found
 
 
@@ -228,7 +236,7 @@ def _imports(function: ast.FunctionDef, module: ModuleType) -> Iterator[str]:
     names = {node.id for node in ast.walk(function.args) if isinstance(node, ast.Name)}
     if function.returns is not None:
         names |= {node.id for node in ast.walk(function.returns) if isinstance(node, ast.Name)}
-    names -= {*_IMPORTED, "Filters"}
+    names -= {*_IMPORTED}
     for node in ast.walk(ast.parse(inspect.getsource(module))):
         if isinstance(node, ast.ImportFrom):
             for alias in node.names:
@@ -255,15 +263,6 @@ def _passed_on(place: str, function: ast.FunctionDef) -> tuple[str, str, str]:
     """The signature of a service's method, its docstring, and the call of the service."""
     arguments = function.args
     services = "self.services"
-    shares_filters = arguments.kwarg is not None and "Filters" in ast.unparse(
-        arguments.kwarg.annotation or arguments.kwarg
-    )
-    if shares_filters:
-        arguments.kwarg = None
-        for name, annotation in declarations.Filters.__annotations__.items():
-            text = annotation.__forward_arg__ if hasattr(annotation, "__forward_arg__") else annotation
-            arguments.kwonlyargs.append(ast.arg(name, ast.parse(text, mode="eval").body))
-            arguments.kw_defaults.append(ast.Constant(False if text == "bool" else None))
     if arguments.kwarg is not None and arguments.kwarg.arg == "fields":  # of a task
         arguments.kwarg = None
         for row in reversed(fields.FIELDS):

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
+from importlib import import_module
 from operator import or_
 from types import FunctionType, GenericAlias, ModuleType, NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from aof.kernel import declarations
+from aof.kernel import declarations, kinds, results
 from aof.kernel.declarations import IN_PYTHON, Cli, Operation, Params
 from aof.support import lazy_imports
 
 _OF_CLI = frozenset(Cli.__struct_fields__)
-_OF_SIGNATURE = ("name", "python_only", "always", "shows_defaults", "over_wire", "tool_example")
+_OF_SIGNATURE = ("name", "python_only", "always", "shows_defaults", "over_wire", "wire_types", "tool_example")
 
 
 def offered(module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -49,7 +51,7 @@ def operation_of(name: str, function: Callable[..., Any]) -> Operation:
     return Operation(
         name=name,
         parameters=_parameters(name, function if ask is None or passes_on else ask, declared),
-        result=kind_of(ask or function, "return"),
+        result=kind_of(ask or function, "return", declared.get("wire_types", {})),
         help=" ".join(inspect.cleandoc(function.__doc__ or "").split("\n\n")[0].split()),
         ask=ask if ask is None or passes_on else lambda fabric, values: ask(fabric, **values),
         cli=Cli(**cli) if cli else None,
@@ -58,26 +60,39 @@ def operation_of(name: str, function: Callable[..., Any]) -> Operation:
     )
 
 
-def kind_of(function: Callable[..., Any], name: str) -> Any:
-    """The type of a parameter, with what is said of it; or what is returned."""
-    names = {**vars(typing), **vars(declarations), **function.__globals__}
-    return eval(function.__annotations__[name], names)  # noqa: S307 - our own annotations
+def kind_of(function: Callable[..., Any], name: str, wire_types: Mapping[str, str] = {}) -> Any:
+    """The type of a parameter, or of what is returned, with what is said of it."""
+    if (place := wire_types.get(name)) is not None:
+        module, _, kind = place.rpartition(".")
+        return getattr(import_module(module), kind)
+    return _evaluated(function.__annotations__[name], function.__globals__)
+
+
+def _evaluated(annotation: Any, own: dict[str, Any]) -> Any:
+    names = {**vars(typing), **vars(kinds), **vars(results), **vars(declarations), **own}
+    text = annotation.__forward_arg__ if isinstance(annotation, ForwardRef) else annotation
+    return eval(text, names) if isinstance(text, str) else text  # noqa: S307 - our own annotations
+
+
+def keywords(shared: Any) -> dict[str, Any]:
+    """What a function takes as other keywords, by the type that it unpacks: their names and types."""
+    kind = get_args(shared)[0] if get_args(shared) else shared
+    own = vars(sys.modules[kind.__module__])
+    return {key: _evaluated(annotation, own) for key, annotation in kind.__annotations__.items()}
 
 
 def _parameters(name: str, function: Callable[..., Any], declared: dict[str, Any]) -> type[Params]:
     """The parameters as a struct; one that may be left out is unset then, and Python's default counts."""
     shows, always = declared.get("shows_defaults", ()), declared.get("always", ())
+    ours, wire_types = ("actor", *declared.get("python_only", ())), declared.get("wire_types", {})
     fields: list[tuple[str, Any, Any] | tuple[str, Any]] = []
     for one in list(inspect.signature(function).parameters.values())[1:]:
-        if one.name == "actor" or one.name in declared.get("python_only", ()):
+        if one.name in ours:
             continue
-        kind = kind_of(function, one.name)
+        kind = kind_of(function, one.name, wire_types)
         if one.kind is one.VAR_KEYWORD:
-            (filters,) = get_args(kind)
-            assert is_typeddict(filters)
             fields += [
-                (key, _given(part) | UnsetType, UNSET)
-                for key, part in get_type_hints(filters, include_extras=True).items()
+                (key, _given(part) | UnsetType, UNSET) for key, part in keywords(kind).items() if key not in ours
             ]
         elif one.default is one.empty or one.name in always:
             fields.append((one.name, _given(kind)))

@@ -73,11 +73,12 @@ class FabricMethod:
         function = getattr(import_module(self._place), self._function)
         function.__qualname__ = f"fabric.{self._name}"
         check = _argument_check(function)
+        whole = function.__code__.co_varnames[0] == "fabric"
 
         @wraps(function)
         def call(fabric: Fabric, *args: Any, **given: Any) -> Any:
             check(args, given)
-            return function(fabric.services, *args, **given)
+            return function(fabric if whole else fabric.services, *args, **given)
 
         setattr(self._owner, self._name, call)
         return getattr(owner if fabric is None else fabric, self._name)
@@ -123,11 +124,10 @@ def _others(function: FunctionType) -> type | None:
     code = function.__code__
     if not code.co_flags & _KEYWORDS:
         return _NoOthers
-    if "Unpack" not in function.__globals__:  # whoever it passes them on to checks them
-        return None
     place = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & _POSITIONAL)
-    kind = _evaluated(function.__annotations__[code.co_varnames[place]], function.__globals__)
-    return kind.__args__[0] if hasattr(kind, "__args__") else None
+    text = function.__annotations__[code.co_varnames[place]]
+    kind: type | None = _evaluated(text, function.__globals__) if text.startswith("Unpack") else None
+    return kind  # whoever it passes others on to checks them
 
 
 class _NoOthers:
@@ -135,10 +135,10 @@ class _NoOthers:
 
 
 class _First:
-    """Stands for `Annotated` where only the type counts."""
+    """Stands for `Annotated` where only the type counts, and for `Unpack`."""
 
-    def __class_getitem__(cls, parts: tuple[Any, ...]) -> Any:
-        return parts[0]
+    def __class_getitem__(cls, parts: Any) -> Any:
+        return parts[0] if isinstance(parts, tuple) else parts
 
 
 class _Text:
@@ -152,11 +152,28 @@ def _unsaid(*_said: object, **_more: object) -> None:
     """Stands for what is said of a parameter."""
 
 
-_STAND_INS = {"Annotated": _First, "Literal": _Text, "param": _unsaid, "Spelling": _unsaid, "one_of": _unsaid}
+# What checking needs of the names in annotations, so that neither `typing` nor our own words are loaded for it.
+_STAND_INS: dict[str, Any] = {
+    "Annotated": _First,
+    "Unpack": _First,
+    "Literal": _Text,
+    "Any": object,
+    **dict.fromkeys(("param", "Spelling", "one_of"), _unsaid),
+    **dict.fromkeys(("IN_PYTHON", "FILLED", "SOME", "OBJECTS", "TEXTS_OR_OBJECTS", "TASK_TEXT", "EVENT", "BY_KEY")),
+    **dict.fromkeys(("Status", "Priority", "BlockedKind", "Visibility", "Cause", "Outcome", "Delivery"), str),
+    **dict.fromkeys(("Sort", "Stream", "GraphForm", "LockMode"), str),
+    **dict.fromkeys(("TaskId", "Run", "Reason", "Hop", "IdempotencyKey", "Cursor"), str),
+    "ExpectedRev": int,
+    "LeaseTime": float,
+    "OpenChildren": bool,
+    "EventName": int | str,
+    "At": int | str,
+    "Object": dict[str, object],
+}
 
 
 def _evaluated(text: str, names: dict[str, Any]) -> Any:
-    """An annotation as the type that it means; `typing` and our own words are loaded for those that need them."""
+    """An annotation as the type that it means; `typing` and other words are loaded for those that need them."""
     try:
         return eval(text, names, _STAND_INS)  # noqa: S307 - our own annotations
     except NameError:

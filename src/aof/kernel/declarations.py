@@ -6,56 +6,20 @@ An operation, its parameters, and how both are spelled on the command line.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final, Literal, TypedDict
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from aof.kernel.kinds import Priority, Sort, Status
+from aof.kernel.operation import Extra, Family, Spelling, StandIn
+
+__all__ = ["Extra", "Family", "Spelling", "StandIn"]
 
 Effect = Literal["read", "append", "write", "destructive"]
 Tier = Literal["core", "worker", "handoff", "mail", "all"]
 Scope = Literal["read", "work", "lead", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "work", "lead", "admin")  # each may do what those before it may
 _SCOPE_OF: dict[Effect, Scope] = {"read": "read", "append": "work", "write": "work", "destructive": "lead"}
-
-
-class Extra(msgspec.Struct, frozen=True, kw_only=True):
-    """An option of the command line that is not a parameter of the operation; with `key`, it sets a key of one.
-
-    Without dashes, as `[FILE]`, it stands by its place.
-    """
-
-    option: str
-    help: str
-    metavar: str = ""
-    type: str = "text"
-    many: bool = False
-    key: str = ""
-
-
-class Spelling(msgspec.Struct, frozen=True, kw_only=True):
-    """How a parameter is given on the command line, where its name and type do not say so.
-
-    `place` makes it positional, under that name in the usage line; `[FILE]` may be left out, and `ID…` may be several.
-    `option` is the name of the option (`--dep` for `depends_on`; `--no-review` gives the value false), `metavar` stands
-    for its value. `note` is added to the description, `help` stands in its place. With `stdin`, `-` reads the text from
-    standard input; with `seconds`, durations such as `5m` are taken as well. `target` is the name of the value where
-    operations share a verb; `extra` are short ways to set keys of an object. `also` are other spellings of the
-    option, or options that give the same as the place.
-    """
-
-    place: str = ""
-    option: str = ""
-    metavar: str = ""
-    help: str = ""
-    note: str = ""
-    stdin: bool = False
-    seconds: bool = False
-    hidden: bool = False
-    target: str = ""
-    also: tuple[str, ...] = ()
-    extra: tuple[Extra, ...] = ()
 
 
 IN_PYTHON: Final = "only callers in Python"  # gives a parameter another type: `| Annotated[float, IN_PYTHON]`
@@ -97,33 +61,19 @@ class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
     actor: Actor = UNSET
 
     def given(self) -> dict[str, Any]:
-        """The values that the caller gave or that have a default, by their Python names."""
+        """The values that the caller gave or that have a default, by their Python names; objects as plain data."""
         values = {name: getattr(self, name) for name in self.__struct_fields__ if name != "actor"}
-        return {name: value for name, value in values.items() if value is not UNSET}
+        return {
+            name: msgspec.to_builtins(value) if isinstance(value, msgspec.Struct) else value
+            for name, value in values.items()
+            if value is not UNSET
+        }
 
 
 class TaskParams(Params, frozen=True, kw_only=True):
     """Parameters of an operation on one task."""
 
     task_id: TaskId
-
-
-class Family(msgspec.Struct, frozen=True, kw_only=True):
-    """A verb that several operations share; its first word says which of them is meant.
-
-    `default` is the word that may be left out. `place` describes a second word that its operations take for different
-    things. `section` and `order` are those of its operations that say nothing else.
-    """
-
-    verb: str
-    help: str
-    example: str
-    choose: str = "what to do"
-    default: str = ""
-    place: str = ""
-    aliases: tuple[str, ...] = ()
-    section: str = ""
-    order: int = 0
 
 
 class Cli(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,17 +93,6 @@ class Cli(msgspec.Struct, frozen=True, kw_only=True):
     spelled: tuple[tuple[str, Spelling], ...] = ()
     extra: tuple[Extra, ...] = ()
     family: Family | None = None
-
-
-class StandIn(msgspec.Struct, frozen=True, kw_only=True):
-    """An operation of the core that a hint shows to readers who are not told of this one.
-
-    It `keeps` these parameters of the call and `adds` others.
-    """
-
-    operation: str
-    keeps: tuple[str, ...] = ()
-    adds: tuple[tuple[str, Any], ...] = ()
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
@@ -250,25 +189,3 @@ class ChangeParams(TaskParams, frozen=True, kw_only=True):
 
     key: IdempotencyKey | UnsetType = UNSET
     expect_rev: ExpectedRev | UnsetType = UNSET
-
-
-class Filters(TypedDict, total=False):
-    """Which tasks."""
-
-    status: Status | Sequence[Status] | None
-    agent: str | None
-    tag: str | None
-    search: str | None
-    priority: Priority | None
-    parent_id: str | None
-    created_after: str | None
-    created_before: str | None
-    updated_after: str | None
-    updated_before: str | None
-    due_before: str | None
-    overdue: bool
-    archived: bool
-    sort: Sort | None
-    reverse: bool
-    limit: int | None
-    cursor: str | None

@@ -9,12 +9,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, takewhile
 from threading import Lock
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from aof.errors import InvalidInput
 from aof.kernel import model as kernel_model
+from aof.kernel.declarations import At, Spelling, param
 from aof.kernel.events import DELEGATED, Event
 from aof.kernel.model import millis
+from aof.kernel.operation import method, operation
+from aof.portable import schemas
 from aof.portable.model import SCHEMA_VERSION, UNKNOWN, Life, Lives, Scene, active, as_logged
 from aof.portable.snapshot import KeptView
 from aof.queries import history as queries_history
@@ -25,7 +28,7 @@ from aof.support.printable import Say, silent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.kernel.context import Environment
+    from aof.kernel.context import CallContext, Environment
     from aof.runs.model import Heartbeat
     from aof.tasks.model import Task
 
@@ -182,6 +185,92 @@ _OFTEN = 1_000  # events
 _MOST_KEPT = 20_000  # tasks; each takes about 5 KB
 
 
+@operation(
+    effect="read",
+    verb="admin snapshot",
+    answer=schemas.snapshot_schema,
+    section="data",
+    order=110,
+    former=("snapshot",),
+    example="aof admin snapshot --json",
+    python_only=("say",),
+)
+def snapshot(
+    context: CallContext,
+    *,
+    at: At | None = None,
+    archived: Annotated[bool, param("also what was archived")] = False,
+    say: Say = silent,
+) -> dict[str, Any]:
+    """All tasks, their graph and what is blocked, in a portable form.
+
+    As they are, or `at` an event: as they were then, by the log alone.
+    """
+    return context.environment.portable.snapshot(at=at, archived=archived, say=say)
+
+
+@operation(
+    effect="read",
+    verb="log --format agentruntime",
+    answer=schemas.events_schema,
+    wire_types={"return": "aof.queries.results.PortableEvents"},
+)
+def portable_log(
+    context: CallContext,
+    task_id: Annotated[str, param("only this task", Spelling(place="ID"))] | None = None,
+    *,
+    after: Annotated[int, param("only events with a greater number", Spelling(metavar="SEQ"), ge=0)] = 0,
+    type: Annotated[str, param("only events of this type")] | None = None,  # noqa: A002 - what it is called everywhere
+    limit: Annotated[int, param("only the last N events", ge=0)] | None = None,
+) -> dict[str, Any]:
+    """What happened, as portable events.
+
+    In the words of the agent task contract; what has no such word is left out.
+    """
+    fits = _wanted(context.environment, task_id, after, type, limit)
+    with typed.uncollected():
+        found = deque(filter(fits, lines(context.environment.store.events())), maxlen=limit)
+    return {"events": list(found)}
+
+
+@method
+def portable_follow(
+    context: CallContext,
+    task_id: str | None = None,
+    *,
+    after: int = 0,
+    type: str | None = None,  # noqa: A002 - as above
+    limit: int | None = None,
+    timeout: float = 60.0,
+) -> Iterator[dict[str, Any]]:
+    """The same, of the past no more than `limit`, and then as it comes; ends when nothing came for so long."""
+    store = context.environment.store
+    fits, translation, seen = _wanted(context.environment, task_id, after, type, limit), Translation(), 0
+    past: deque[dict[str, Any]] = deque(maxlen=limit)
+    for event in store.events():
+        line, seen = translation.line(event), event.seq
+        if line is not None and fits(line):
+            past.append(line)
+        if limit is None and past:
+            yield past.pop()
+    yield from past
+    while store.wait(seen, timeout):
+        for event in store.events(seen):
+            line, seen = translation.line(event), event.seq
+            if line is not None and fits(line):
+                yield line
+
+
+def _wanted(
+    environment: Environment, task_id: str | None, after: int, kind: str | None, limit: int | None
+) -> Callable[[dict[str, Any]], bool]:
+    """Which lines are asked for; refuses a limit that is none, and a task that is not there."""
+    if limit is not None and limit < 0:
+        raise InvalidInput(f"limit {limit} is not a whole number from zero up", "give a number such as 20")
+    wanted = environment.lookup.get(task_id).id if task_id is not None else None
+    return lambda line: line["sequence"] > after and wanted in (None, line["taskId"]) and kind in (None, line["type"])
+
+
 class PortableService:
     """Shows everything in a form that others can read."""
 
@@ -199,56 +288,6 @@ class PortableService:
                 return self._past(seq, archived, say)
         with self._turn, typed.uncollected():
             return self._present(archived, say)
-
-    def portable_log(
-        self,
-        task_id: str | None = None,
-        *,
-        after: int = 0,
-        type: str | None = None,  # noqa: A002 - what it is called on every surface
-        limit: int | None = None,
-    ) -> dict[str, Any]:
-        """What happened, in the words of the agent task contract; what has no such word is left out."""
-        fits = self._wanted(task_id, after, type, limit)
-        with typed.uncollected():
-            found = deque(filter(fits, lines(self._store.events())), maxlen=limit)
-        return {"events": list(found)}
-
-    def portable_follow(
-        self,
-        task_id: str | None = None,
-        *,
-        after: int = 0,
-        type: str | None = None,  # noqa: A002 - what it is called on every surface
-        limit: int | None = None,
-        timeout: float = 60.0,
-    ) -> Iterator[dict[str, Any]]:
-        """The same, of the past no more than `limit`, and then as it comes; ends when nothing came for so long."""
-        fits, translation, seen = self._wanted(task_id, after, type, limit), Translation(), 0
-        past: deque[dict[str, Any]] = deque(maxlen=limit)
-        for event in self._store.events():
-            line, seen = translation.line(event), event.seq
-            if line is not None and fits(line):
-                past.append(line)
-            if limit is None and past:
-                yield past.pop()
-        yield from past
-        while self._store.wait(seen, timeout):
-            for event in self._store.events(seen):
-                line, seen = translation.line(event), event.seq
-                if line is not None and fits(line):
-                    yield line
-
-    def _wanted(
-        self, task_id: str | None, after: int, kind: str | None, limit: int | None
-    ) -> Callable[[dict[str, Any]], bool]:
-        """Which lines are asked for; refuses a limit that is none, and a task that is not there."""
-        if limit is not None and limit < 0:
-            raise InvalidInput(f"limit {limit} is not a whole number from zero up", "give a number such as 20")
-        wanted = self._environment.lookup.get(task_id).id if task_id is not None else None
-        return lambda line: (
-            line["sequence"] > after and wanted in (None, line["taskId"]) and kind in (None, line["type"])
-        )
 
     def _past(self, at: int, archived: bool, say: Say) -> dict[str, Any]:  # noqa: FBT001 - passed on
         view = KeptView(self._environment.policy)

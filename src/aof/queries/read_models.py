@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from aof.errors import AofError
     from aof.handoffs.model import Handoff
     from aof.kernel.context import Lookup
-    from aof.kernel.declarations import Filters
     from aof.kernel.model import Policy
     from aof.org.chart_in_force import ChartInForce
+    from aof.queries.operations import Filters
     from aof.runs.model import Heartbeat
     from aof.store.lists import Place, Span
     from aof.store.port import Clock, Store, Unit
@@ -196,10 +196,6 @@ class ReadModels:
         used = dict.fromkeys(slots, 0) | self._store.resources_in_use()
         busy = tuple(resource for resource, count in used.items() if count >= slots.get(resource, 1))
         return {"runnable_at": kernel_model.iso(self._clock.now()), "busy_resources": busy}
-
-    def blocked(self, query: Query) -> Listed:
-        """What is blocked, and why."""
-        return self.listed(query.but(status=("blocked",)))
 
     def summary(self, query: Query, *, compact: bool = False) -> Summary:
         """Counts by status; the tasks too, unless it should be short."""

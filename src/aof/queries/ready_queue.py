@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from aof.api.fabric import Fabric
     from aof.kernel.context import Environment, Principal
-    from aof.kernel.declarations import Filters
     from aof.queries.ended_leases import EndedLease
+    from aof.queries.operations import Filters
     from aof.tasks.model import Task
     from aof.workflows.model import HopState
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -16,10 +16,13 @@ from aof.documents.charter_operations import CharterShown
 from aof.documents.mail_rules import MailMessage
 from aof.documents.worklog_operations import WorklogView
 from aof.documents.worklog_text import IDLE, NONE
-from aof.errors import AofError, NoCharter
+from aof.errors import AofError, InvalidInput, NoCharter
 from aof.handoffs.model import Handoff
 from aof.kernel import model as kernel_model
+from aof.kernel.declarations import param
 from aof.kernel.limits import fenced, visible_line
+from aof.kernel.operation import Extra, operation
+from aof.kernel.results import Primed
 from aof.org import operations as org_operations
 from aof.queries import ready_queue
 from aof.queries.views import Child, children_of
@@ -34,6 +37,24 @@ _EACH = 5
 _WITH_RUN = 2  # tasks of which the run is named, too: the text has to stay short
 _TITLE = 80
 _COMMENT = 160
+
+
+@operation(
+    name="prime",
+    effect="read",
+    section="serve",
+    order=10,
+    example="aof prime --agent swe-backend",
+    extra=(Extra(option="--hook", help="for a client's hook: always succeed, and give up after 5 seconds"),),
+)
+def primed(
+    fabric: Fabric, *, agent: Annotated[str, param("whose session begins (else the actor)")] | None = None
+) -> Primed:
+    """What an agent needs to know when its session begins."""
+    whose = fabric.actor if agent is None else agent
+    if not whose.strip():
+        raise InvalidInput("'agent' must not be empty", "give the name of the agent whose session begins")
+    return Primed(text=prime(fabric, whose))
 
 
 def prime(fabric: Fabric, agent: str) -> str:

@@ -5,25 +5,21 @@ Exchanging them with other tools.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from aof.interchange.service import Exported, Imported
-from aof.kernel import kinds
 from aof.kernel.declarations import (
     FILLED,
     TASK_TEXT,
     ChangeParams,
     Cli,
     ExpectedRev,
-    Extra,
     Family,
     Hop,
     IdempotencyKey,
     LeaseTime,
-    Object,
     Operation,
     Params,
     Reason,
@@ -48,7 +44,6 @@ from aof.kernel.results import (
     TaskTemplates,
     Updated,
 )
-from aof.queries.operations import ListParams
 from aof.runs.operations import (
     CompleteParams,
     DeliverParams,
@@ -58,57 +53,17 @@ from aof.runs.operations import (
     ReleaseParams,
     UpdateParams,
 )
-from aof.tasks.changes import BulkReport, Undone
-from aof.tasks.fields import CLEARABLE, FIELDS, ROUTING, TaskField
+from aof.tasks import parameters
 from aof.tasks.rules import KINDS
 
 TYPE_CHECKING = False
-_STATED: dict[str, Any] = {  # the types of values, by the kinds of fields; any other one is a text
-    "whole": int,
-    "texts": list[str],
-    "tasks": list[str],
-    "list": list[str | Object],
-    "object": Object,
-}
-_SHORT_WAYS = {  # options that set one key of an object
-    "profile": (
-        Extra(
-            option="--capability",
-            help="required capability, as NAME or NAME:0.8 for a minimum proficiency",
-            metavar="C",
-            many=True,
-            key="requiredCapabilities",
-        ),
-    )
-}
-# What schemas say that a new task has where nothing is given, as clients of the tools know it.
-_STATED_DEFAULTS: dict[str, Any] = {"priority": "normal", "dependsOn": [], "tags": [], "metadata": {}}
 _Parameter = tuple[str, Any, Any]  # name, type and default
 
 
-def field_type(row: TaskField) -> Any:
-    """The type of a field's values."""
-    return getattr(kinds, row.choice) if row.kind == "choice" else _STATED.get(row.kind, str)
-
-
-def _parameter(row: TaskField, *, creates: bool = False, bulk: bool = False) -> _Parameter:
-    """A field as a parameter that may be left out."""
-    says: dict[str, Any] = {"minimum": row.least, "maximum": row.most} if row.kind == "whole" else {}
-    if creates and row.key in _STATED_DEFAULTS:
-        says = {"default": _STATED_DEFAULTS[row.key]}
-    if bulk:
-        spelling = Spelling(option=f"--set-{row.option.lstrip('-') or row.name}")
-        return row.name, Annotated[field_type(row), param(row.bulk, spelling, says=says or None)] | UnsetType, UNSET
-    spelling = Spelling(
-        option=row.option, metavar=row.metavar, note=row.note, help=row.usage, extra=_SHORT_WAYS.get(row.key, ())
-    )
-    return row.name, Annotated[field_type(row), param(row.help, spelling, says=says or None)] | UnsetType, UNSET
-
-
-def _params(name: str, about: str, parameters: list[_Parameter], *, base: type[Any] = Params) -> type[Any]:
+def _params(name: str, about: str, given: list[_Parameter], *, base: type[Any] = Params) -> type[Any]:
     """A struct of parameters, as if it had been written out."""
     made = msgspec.defstruct(
-        name, parameters, bases=(base,), module=__name__, frozen=True, kw_only=True, forbid_unknown_fields=True
+        name, given, bases=(base,), module=__name__, frozen=True, kw_only=True, forbid_unknown_fields=True
     )
     made.__doc__ = about
     return made
@@ -120,7 +75,7 @@ CreateParams = _params(
     [
         ("title", Annotated[str, param("short title", Spelling(place="TITLE"))], msgspec.NODEFAULT),
         ("brief", Annotated[str, param("description, as Markdown", TASK_TEXT)] | UnsetType, UNSET),
-        *(_parameter(row, creates=True) for row in FIELDS if row.creates and row.key not in ("title", "description")),
+        *((name, kind | UnsetType, UNSET) for name, kind in parameters.NewTask.__annotations__.items()),
         (
             "max_attempts",
             Annotated[int, param("failed runs after which the task is given up", ge=1)] | UnsetType,
@@ -167,30 +122,15 @@ class AssignParams(ChangeParams, frozen=True, kw_only=True):
     nobody: Annotated[bool, param("instead of an agent: whoever can take it first gets it")] | UnsetType = UNSET
 
 
-_CLEARABLE: Any = Literal.__getitem__(tuple(CLEARABLE))
-RoutingChange = _params(
-    "RoutingChange",
-    "Who should do a task; only what is given changes, and an empty text takes it away.",
-    [_parameter(row) for row in ROUTING if row.edits],
-    base=msgspec.Struct,
-)
-_EDITED: dict[str, Any] = {  # what an edit takes in another way than a creation
-    "title": Annotated[str, param("new title", says=FILLED)],
-    "description": Annotated[str, param("description, as Markdown; the work log stays", TASK_TEXT)],
-    "routing": RoutingChange,
-}
 EditParams = _params(
     "EditParams",
     "What a task says of itself.",
     [
-        *(
-            (row.name, _EDITED[row.key] | UnsetType, UNSET) if row.key in _EDITED else _parameter(row)
-            for row in FIELDS
-            if row.edits and row.inside != "routing"
-        ),
+        ("parent_id", parameters.Parent | UnsetType, UNSET),
+        *((name, kind | UnsetType, UNSET) for name, kind in parameters.EditedTask.__annotations__.items()),
         (
             "clear",
-            Annotated[list[_CLEARABLE], param("field to take away")] | UnsetType,
+            Annotated[list[parameters.Clearable], param("field to take away")] | UnsetType,
             UNSET,
         ),
     ],
@@ -205,8 +145,7 @@ def _claim(fabric: Any, values: dict[str, Any]) -> Claimed:
 
 def _edit(fabric: Any, values: dict[str, Any]) -> Edited:
     if "routing" in values:
-        routing = msgspec.to_builtins(values["routing"])
-        values["routing"] = {name: None if value == "" else value for name, value in routing.items()}
+        values["routing"] = {name: None if value == "" else value for name, value in values["routing"].items()}
     edited: Edited = fabric.edit(**values)
     return edited
 
@@ -450,14 +389,6 @@ class ReopenParams(OptionalReasonParams, frozen=True, kw_only=True):
     backlog: Annotated[bool, param("put it in the backlog instead of the ready queue")] | UnsetType = UNSET
 
 
-class UndoParams(Params, frozen=True, kw_only=True):
-    """Which change."""
-
-    task_id: Annotated[str, param("only of this task", Spelling(place="ID"))] | UnsetType = UNSET
-    seq: Annotated[int, param("the change that this event belongs to, whoever made it", ge=1)] | UnsetType = UNSET
-    dry_run: Annotated[bool, param("show what it would do, and change nothing")] | UnsetType = UNSET
-
-
 class BlockParams(ReasonParams, frozen=True, kw_only=True):
     """What is in the way."""
 
@@ -633,24 +564,6 @@ CONTROL_ROWS: tuple[Operation, ...] = (
         needs="lead",
     ),
     Operation(
-        name="undo",
-        parameters=UndoParams,
-        result=Undone,
-        help="Reverse your last change of a task, by new events.",
-        effect="write",
-        tool="aof_undo",
-        verb="undo",
-        cli=Cli(
-            section="plan",
-            order=140,
-            summary="reverse your last change",
-            notes="Without ID: your last change of any task, a bulk change as a whole. Again: the one before it. "
-            "What cannot be undone says why; 'aof undo --seq 12' reverses the change that an event belongs to, also an "
-            "undo.",
-            example="aof undo --dry-run",
-        ),
-    ),
-    Operation(
         name="link",
         parameters=LinkParams,
         result=Moved,
@@ -669,141 +582,5 @@ CONTROL_ROWS: tuple[Operation, ...] = (
         tool="aof_task_unlink",
         verb="link rm",
         cli=Cli(section="plan", order=60, former=("unlink",), example="aof link rm 002 source_task 001"),
-    ),
-)
-
-
-if TYPE_CHECKING:
-    BulkChanges = msgspec.Struct
-else:
-    BulkChanges = _params(
-        "BulkChanges",
-        "What an edit of many tasks changes; an empty text takes a value away.",
-        [_parameter(row, bulk=True) for row in FIELDS if row.bulk],
-        base=msgspec.Struct,
-    )
-
-
-class BulkParams(ListParams, frozen=True, kw_only=True):
-    """Which tasks, by their IDs or by the filters of lists, and what to do with them."""
-
-    command: Annotated[Literal["cancel", "archive", "retry", "edit"], param("what to do", Spelling(place="COMMAND"))]
-    task_ids: Annotated[list[str], param("the tasks; none: all that match the filters", Spelling(place="[ID…]"))] = (
-        msgspec.field(default_factory=list)
-    )
-    reason: Reason | UnsetType = UNSET
-    changes: BulkChanges | UnsetType = UNSET
-    dry_run: Annotated[bool, param("report what would be done, and change nothing")] | UnsetType = UNSET
-    expect_revs: (
-        Annotated[
-            dict[str, int],
-            param("change a task only if it still has this revision", Spelling(option="--expect-rev", metavar="ID=N")),
-        ]
-        | UnsetType
-    ) = UNSET
-    key: IdempotencyKey | UnsetType = UNSET
-
-
-def _bulk(fabric: Any, values: dict[str, Any]) -> BulkReport:
-    if "changes" in values:
-        values["changes"] = msgspec.to_builtins(values["changes"])
-    report: BulkReport = fabric.bulk(**values)
-    return report
-
-
-BULK_ROWS: tuple[Operation, ...] = (
-    Operation(
-        name="bulk",
-        parameters=BulkParams,
-        result=BulkReport,
-        help="Cancel, archive, retry or edit many tasks: by their IDs, or all that match a filter.",
-        effect="destructive",
-        tool="aof_bulk",
-        verb="bulk",
-        cli=Cli(
-            section="plan",
-            order=135,
-            summary="cancel, archive, retry or edit many tasks",
-            notes="The filters are those of 'aof list'. Exit code 1 says that some tasks were refused; the others are "
-            "changed all the same.",
-            example='aof bulk cancel --tag stale --reason "not wanted" --dry-run',
-        ),
-        ask=_bulk,
-    ),
-)
-
-
-class ImportParams(Params, frozen=True, kw_only=True):
-    """From which tool, and its files."""
-
-    source: (
-        Annotated[
-            Literal["backlog", "beads", "taskmaster", "github", "csv"],
-            param("the tool that the tasks come from", Spelling(option="--from", metavar="TOOL")),
-        ]
-        | UnsetType
-    ) = UNSET
-    files: Annotated[
-        list[dict[str, str]],
-        param(
-            "the files, each as an object with name and text",
-            Spelling(
-                place="FILE",
-                target="file",
-                help="the file or folder to read; without --from: an archive that 'aof export' wrote",
-            ),
-        ),
-    ] = msgspec.field(default_factory=list)
-    dry_run: Annotated[bool, param("report what would be imported, and change nothing")] | UnsetType = UNSET
-
-
-class ExportParams(ListParams, frozen=True, kw_only=True):
-    """Which tasks, as what."""
-
-    format: Annotated[
-        Literal["json", "csv"],
-        param(
-            "the form of the text",
-            Spelling(help="tasks as json or csv (else as FILE ends, or everything)"),
-        ),
-    ] = "json"
-
-
-INTERCHANGE_ROWS: tuple[Operation, ...] = (
-    Operation(
-        name="import_tasks",
-        parameters=ImportParams,
-        result=Imported,
-        help="Import tasks from Backlog.md, beads, Task Master, GitHub issues or CSV, each once.",
-        effect="append",
-        tool="aof_import",
-        verb="import",
-        cli=Cli(
-            section="data",
-            order=70,
-            summary="import tasks of another tool, or an exported data directory",
-            notes="With --from, the tasks of a file or folder come into this data directory; again, only those that "
-            "are new. Without it, a data directory is created from an exported file.",
-            example="aof import .beads/issues.jsonl --from beads --dry-run",
-        ),
-        needs="lead",
-    ),
-    Operation(
-        name="export_tasks",
-        parameters=ExportParams,
-        result=Exported,
-        help="The tasks that match, as JSON or CSV.",
-        effect="read",
-        tool="aof_export",
-        verb="export",
-        cli=Cli(
-            section="data",
-            order=60,
-            summary="write the whole data directory, or a list of tasks, into a file",
-            notes="Without --format, the file is an archive of everything, for 'aof import'. With it, the tasks that "
-            "match the filters; '-' writes them to standard output.",
-            example="aof export tasks.csv --format csv",
-            extra=(Extra(option="[FILE]", help="the file to write"),),
-        ),
     ),
 )

@@ -131,7 +131,8 @@ def _review(hub: Hub, given: dict[str, str], caller: Caller) -> list[ContentBloc
 
 
 def _queue(hub: Hub, caller: Caller) -> ReadyQueue:
-    return hub.fabric.as_actor(caller.actor).services.queue
+    services = hub.fabric.as_actor(caller.actor).services
+    return ReadyQueue(services.environment, services.principal)
 
 
 def _hop(hub: Hub, task_id: str, agent: str, caller: Caller) -> HopState:
