@@ -14,8 +14,8 @@ from aof.errors import AofError, SettingsUnusable, UnreadableTask, UnusableOrgCh
 from aof.maintenance import tokens
 from aof.service.bootstrap import init_data_dir, open_fabric
 from aof.service.serve import create_token, tokens_of
+from aof.store.files.definitions import OrgFile
 from aof.store.files.disk import LARGEST, read, unfit
-from aof.store.files.org_chart import OrgFile
 
 Make = Callable[[Path], None]
 

@@ -11,7 +11,7 @@ from aof.config import HandoffSettings, Settings
 from aof.kernel.model import Policy, iso
 from aof.scheduler.model import Action
 from aof.scheduler.tick import Tick
-from aof.store.files.definitions import OrgPath
+from aof.store.files.definitions import OrgFile
 from aof.store.files.handoffs import HandoffRecords
 from aof.store.files.store import FilesystemStore
 from aof.testing import FakeClock, memory_fabric
@@ -39,7 +39,7 @@ def recorder(room: Room) -> Recorder:
     made = Recorder()
     room.fabric.close()
     store = FilesystemStore(str(room.root), room.clock, durable=False)
-    room.fabric = Fabric(store, room.clock, Policy(), "pm", org=OrgPath(str(room.root), store.disk), notifier=made)
+    room.fabric = Fabric(store, room.clock, Policy(), "pm", org=OrgFile(str(room.root), store.disk), notifier=made)
     return made
 
 

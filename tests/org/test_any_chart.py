@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from aof.org.chart import validate_chart
 from aof.org.routing import WorkProfile, route
-from aof.store.files.org_chart import OrgFile
+from aof.store.files.definitions import OrgFile
 from tests.org.test_reference import REFERENCE
 
 NAMES = st.sampled_from(["ada", "bob", "eng", "dev", "human", "", "a b"])

@@ -14,7 +14,7 @@ from aof.surfaces.cli.main import main
 for words in (
     ["init"], ["create", "x"], ["claim", "--agent", "a"], ["list"], ["ready"], ["complete", "--agent", "a", "001"]):
     assert main(words) == 0
-heavy = ("aof.org.chart", "aof.org.budgets", "aof.store.files.org_chart", "aof.store.files.strict_yaml")
+heavy = ("aof.org.chart", "aof.org.budgets", "aof.store.files.strict_yaml")
 print([name for name in heavy if name in sys.modules and lazy_imports.has_run(name)], file=sys.stderr)
 """
 

@@ -16,7 +16,7 @@ from aof.errors import AofError, Call, KeyConflict, OwnWork, RevisionConflict
 from aof.kernel import commands, limits, update
 from aof.kernel.commands import Decision, Records, Verdict
 from aof.kernel.events import Draft
-from aof.org import authorization, budgets, gates, rights
+from aof.org import authorization, budgets, rights
 from aof.runs import authentication, leases
 from aof.runs import results as runs_results
 from aof.runs.authentication import contradicted
@@ -24,7 +24,7 @@ from aof.support.hashing import hexdigest
 from aof.tasks import graph, lifecycle, manual_edits
 from aof.tasks import rules as tasks_rules
 from aof.tasks.model import Task
-from aof.workflows import control, outcomes, questions
+from aof.workflows import control, outcomes
 
 _CALLER: Final = ("actor", "run", "proven", "proof", "outside", "session", "vouched", "limited", "secret_digest", "key")
 _CIRCUMSTANCES: Final = ("expect_rev", "undoes", "bulk", "allow_open_children", "withdraw_questions", "keep")
@@ -150,7 +150,7 @@ def _told(records: Records, verdict: Decision) -> Decision:
 def _held(records: Records, command: commands.OnTask, now: int) -> Verdict:
     """The decision as far as the gates of the session charter let it pass."""
     verdict = _decided(records, command, now)
-    return gates.held_by_gates(records, command, verdict) if records.policy.gates else verdict
+    return authorization.held_by_gates(records, command, verdict) if records.policy.gates else verdict
 
 
 def _decided(records: Records, command: commands.OnTask, now: int) -> Verdict:
@@ -291,11 +291,11 @@ def _report(records: Records, command: commands.ReportProgress, now: int) -> Ver
 
 
 def _ask(records: Records, command: commands.Ask, now: int) -> Verdict:
-    return questions.ask(records, command, now)
+    return control.ask(records, command, now)
 
 
 def _answer(records: Records, command: commands.AnswerQuestion, now: int) -> Verdict:
-    return questions.answer(records, command, now)
+    return control.answer(records, command, now)
 
 
 def _exited(records: Records, command: commands.Exited, now: int) -> Verdict:

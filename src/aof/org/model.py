@@ -256,3 +256,10 @@ def enforced(item: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
         else:
             return None
     return (action or "complete", tuple(selected)) if action or selected else None
+
+
+class KeptChart(msgspec.Struct, frozen=True, kw_only=True):
+    """The last usable version of the chart, and the SHA-256 of the bytes that it came from."""
+
+    digest: str
+    chart: OrgChart

@@ -23,7 +23,7 @@ from aof.kernel.model import (
     run_place,
     split_task_id,
 )
-from aof.org import gates
+from aof.org import authorization
 from aof.org.model import HUMAN
 from aof.runs.evolve import running_for
 from aof.runs.model import lease_end
@@ -332,7 +332,7 @@ def _overdue(view: View, task: Task) -> Verdict:
 
 def _gate(view: View, task: Task) -> Verdict:
     """Work that was told to people and that nobody objected to counts as accepted after the delay of its gate."""
-    wait = gates.waits_until(view.policy, task) if view.policy.gates else None
+    wait = authorization.waits_until(view.policy, task) if view.policy.gates else None
     if wait is None:
         return None
     due = millis(task.last_transition_at) + wait

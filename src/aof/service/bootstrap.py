@@ -15,7 +15,7 @@ from aof.service import trust as service_trust
 from aof.service.clock import SystemClock
 from aof.service.runners import attempts
 from aof.store.files import read_only
-from aof.store.files.definitions import CharterGates, OrgPath, WorkflowFiles
+from aof.store.files.definitions import CharterGates, OrgFile, WorkflowFiles
 from aof.store.files.disk import Disk, clearly, file_system, is_remote
 from aof.store.files.store import FilesystemStore
 from aof.support import lazy_imports
@@ -59,7 +59,7 @@ def open_fabric(
         settings.policy(_project(root)),
         place.actor,
         run or os.environ.get("AOF_RUN_ID"),
-        org=OrgPath(root, disk),
+        org=OrgFile(root, disk),
         notifier=_notifier(root, settings, trust),
         workflows=WorkflowFiles(root),
         secret=secret,

@@ -33,7 +33,7 @@ from aof.service.clock import SystemClock
 from aof.service.trust import TrustFile
 from aof.store.directory import Problem
 from aof.store.files import archive, doctor
-from aof.store.files.definitions import OrgPath
+from aof.store.files.definitions import OrgFile
 from aof.store.files.disk import Disk
 from aof.store.port import Clock
 from aof.support.printable import Say, silent
@@ -69,7 +69,7 @@ def diagnose(
     store = opened_store(root, settings, clock, disk, doctor=True)
     try:
         found = maintenance_operations.doctor(
-            store, clock, settings.policy(), org=OrgPath(root, disk), fix=fix, say=say
+            store, clock, settings.policy(), org=OrgFile(root, disk), fix=fix, say=say
         )
     finally:
         store.close()
@@ -102,7 +102,7 @@ def declared_commands(root: str) -> tuple[CommandLine, ...]:
     settings = load_settings(root)
     notify = settings.notify
     outside = notify.file if notify.file is not None and os.path.isabs(notify.file) else None
-    commands = started_commands(OrgPath(root).chart(), notify.command, outside)
+    commands = started_commands(OrgFile(root).chart(), notify.command, outside)
     if not notify.channels:
         return tuple(commands)
     from aof.service import channels as service_channels

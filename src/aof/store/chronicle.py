@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from aof.kernel.events import Event
 from aof.kernel.model import OURSELVES, millis
-from aof.supervision.chronicle import AgentRuns, FlowFacts, RunSpan, RunWait, SpanPage, SpanQuery
+from aof.supervision.rules import AgentRuns, FlowFacts, RunSpan, RunWait, SpanPage, SpanQuery
 
 TABLES: Final = """
 CREATE TABLE runs (

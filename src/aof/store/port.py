@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from aof.handoffs.model import Handoff
     from aof.org.health import AgentHealth
     from aof.store.directory import AuditFiles, AuditQuery, WorkingCopy
-    from aof.supervision.chronicle import FlowFacts, SpanPage, SpanQuery
-    from aof.supervision.rules import AttentionPage, AttentionQuery
+    from aof.supervision.rules import AttentionPage, AttentionQuery, FlowFacts, SpanPage, SpanQuery
 
 
 class Clock(Protocol):

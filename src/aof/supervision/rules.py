@@ -1,7 +1,9 @@
-"""What of a task needs a person, and since when: reviews, questions, what is stuck, dead, overdue or abandoned.
+"""What of a task needs a person and since when, and what the log tells of work over time.
 
-A due date and a lease count from the moment at which they run out, which may be still to come; whether a worker still
-shows life is for the caller to look up. A store finds a page of it. Must not know who is asked, nor how it is found.
+Reviews, questions, what is stuck, dead, overdue or abandoned; runs with what they waited for, moves between statuses
+by day, lead times. A due date and a lease count from the moment at which they run out, which may be still to come;
+whether a worker still shows life is for the caller to look up. A store finds a page of it. Must not know who is asked,
+nor how it is found, kept or shown.
 """
 
 from __future__ import annotations
@@ -148,3 +150,64 @@ def selected(query: AttentionQuery, every: Iterable[Attention]) -> AttentionPage
     )
     page = [one for one in kept if query.behind is None or tuple(one[:5]) > query.behind]
     return AttentionPage(tuple(page[: query.limit]), dict(Counter(one.kind for one in kept)))
+
+
+class RunWait(NamedTuple):
+    """A time in which a run waited for an answer; None: it still does."""
+
+    since: str
+    until: str | None
+    kind: str = "question"
+
+
+class RunSpan(NamedTuple):
+    """One run from its beginning to its end, None while it goes on."""
+
+    seq: int
+    run_id: str
+    task_id: str
+    hop: str | None
+    agent: str
+    attempt: int
+    started_at: str
+    ended_at: str | None
+    status: str
+    waits: tuple[RunWait, ...] = ()
+
+
+class SpanQuery(NamedTuple):
+    """Which runs, the last one first: of a task, an agent, that went on in a time, that began before an event."""
+
+    task_id: str | None = None
+    agent: str | None = None
+    since: str | None = None
+    before: str | None = None
+    behind: int | None = None
+    limit: int = 50
+
+
+class SpanPage(NamedTuple):
+    """A page of runs, and how many match in all."""
+
+    total: int
+    spans: tuple[RunSpan, ...]
+
+
+class AgentRuns(NamedTuple):
+    """How the runs of one agent ended."""
+
+    agent: str
+    attempts: int
+    by_status: dict[str, int]
+
+
+class FlowFacts(NamedTuple):
+    """Moves by day from status to status (a new task comes from none), the times of what was finished, and runs.
+
+    `moves` are all that there ever were, `leads` (day, milliseconds since creation, since the first run) and `agents`
+    only those from the day on that was asked for.
+    """
+
+    moves: tuple[tuple[str, str, str, int], ...]
+    leads: tuple[tuple[str, int, int], ...]
+    agents: tuple[AgentRuns, ...]

@@ -24,7 +24,6 @@ from aof.queries.history import number_of
 from aof.runs import authentication
 from aof.store import port
 from aof.store.lists import Row
-from aof.supervision.chronicle import SpanQuery
 from aof.supervision.operations import (
     MOST_DAYS,
     MOST_NEIGHBOURS,
@@ -47,6 +46,7 @@ from aof.supervision.operations import (
     WaitSpan,
     WhoAmI,
 )
+from aof.supervision.rules import SpanQuery
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.kernel.context import CallContext
-    from aof.supervision.chronicle import AgentRuns, FlowFacts, RunSpan
+    from aof.supervision.rules import AgentRuns, FlowFacts, RunSpan
     from aof.tasks.model import Task
 
 

@@ -19,7 +19,7 @@ from aof.kernel.events import Event, is_remark
 from aof.kernel.model import run_place
 from aof.runs.model import OUTPUT_FILES, Heartbeat, Run
 from aof.store.documents import follow_log
-from aof.store.files import merge, templates
+from aof.store.files import definitions, merge
 from aof.store.files.creation import refuse_remains
 from aof.store.files.disk import Disk, clearly, digest
 from aof.store.files.documents import ReadOnlyDocument, read_document
@@ -84,11 +84,11 @@ class ReadOnlyCopy:
 
     def templates(self) -> tuple[str, ...]:
         """The names of the templates for new tasks."""
-        return templates.template_names(self.root)
+        return definitions.template_names(self.root)
 
     def template(self, name: str) -> tuple[dict[str, Any], str] | None:
         """The keys and the text of a template."""
-        return templates.load_template(self.root, name)
+        return definitions.load_template(self.root, name)
 
     def tips(self) -> int:
         """How many histories there are that nobody has brought together."""

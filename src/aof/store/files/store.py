@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from aof.store.files.task_files import Clone, TaskFiles
     from aof.store.files.unit import FilesystemUnit, Loaded
     from aof.store.port import Clock, HashedEvent, Page, Scope
-    from aof.supervision.chronicle import FlowFacts, SpanPage, SpanQuery
-    from aof.supervision.rules import AttentionPage, AttentionQuery
+    from aof.supervision.rules import AttentionPage, AttentionQuery, FlowFacts, SpanPage, SpanQuery
     from aof.tasks.model import Task
 
 

@@ -14,7 +14,7 @@ import msgspec
 from aof import errors
 from aof.errors import InvalidInput
 from aof.store import port
-from aof.store.files import changes, git_files, integrity, markdown, templates
+from aof.store.files import changes, definitions, git_files, integrity, markdown
 from aof.store.files.disk import clearly, digest, read, seen
 from aof.store.files.paths import Position, folder_of
 from aof.tasks import manual_edits
@@ -177,11 +177,11 @@ class FileWorkingCopy:
 
     def templates(self) -> tuple[str, ...]:
         """The names of the templates for new tasks."""
-        return templates.template_names(self._store.paths.root)
+        return definitions.template_names(self._store.paths.root)
 
     def template(self, name: str) -> tuple[dict[str, Any], str] | None:
         """The keys and the text of a template."""
-        return templates.load_template(self._store.paths.root, name)
+        return definitions.load_template(self._store.paths.root, name)
 
     def watched(self) -> tuple[str, tuple[str, ...]]:
         """The folder in which the log grows, and those in which people edit tasks."""

@@ -27,7 +27,7 @@ from aof.surfaces.a2a.content import is_readable, text_of
 from aof.surfaces.a2a.task_view import ORIGIN, context_of, origin_of
 from aof.tasks.body import description
 from aof.tasks.model import Task
-from aof.workflows.questions import ANSWER
+from aof.workflows.control import ANSWER
 
 _TITLE: Final = 120  # characters of the first line
 _ANSWER: Final = 10_000  # characters of an answer to a question, which the task's frontmatter holds

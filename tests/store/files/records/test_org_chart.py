@@ -10,7 +10,7 @@ from aof.errors import UnusableOrgChart
 from aof.service.bootstrap import init_data_dir, open_fabric
 from aof.service.upkeep import diagnose
 from aof.store.directory import OrgReport
-from aof.store.files.org_chart import LIMIT, OrgFile
+from aof.store.files.definitions import LIMIT, OrgFile
 from tests.support.processes import together
 
 GOOD = "agents:\n  - id: ada\n    concurrency: 1\n"

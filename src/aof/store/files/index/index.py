@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from aof.store.files.store import FilesystemStore
     from aof.store.lists import Place
     from aof.store.port import Page
-    from aof.supervision.chronicle import FlowFacts, SpanPage, SpanQuery
-    from aof.supervision.rules import AttentionPage, AttentionQuery
+    from aof.supervision.rules import AttentionPage, AttentionQuery, FlowFacts, SpanPage, SpanQuery
     from aof.tasks.model import Task
 
     _Answer = TypeVar("_Answer")

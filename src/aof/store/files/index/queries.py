@@ -51,7 +51,7 @@ RECORD = f"SELECT record FROM tasks WHERE place IN ({_ANY_PLACE})"
 PARENT = f"SELECT parent FROM tasks WHERE place IN ({_ANY_PLACE})"
 _DAY = schema.DAY
 _CREATED, _UPDATED = "substr(turn, 2)", schema.UPDATED
-# What a page is ordered by, then by ID, as in `store/selection.py`.
+# What a page is ordered by, then by ID, as in `store/memory.py`.
 _KEYS = {
     "id": "0",
     "schedule": "turn",
@@ -323,7 +323,7 @@ def _found(text: str, values: dict[str, Any]) -> str:
 
 
 def _relevance(text: str, values: dict[str, Any]) -> str:
-    """The expression for the part that holds all that is sought, as in `store/selection.py`."""
+    """The expression for the part that holds all that is sought, as in `store/memory.py`."""
     named = f"SELECT 1 FROM names WHERE rowid = {_NUMBER} AND {_NAMED}"
     cases = [f"WHEN EXISTS ({named}) THEN {len(tables.TEXT_COLUMNS)}"]
     for place, column in enumerate(tables.TEXT_COLUMNS if (sought := words.wanted(text)) else ()):
