@@ -110,6 +110,8 @@ def test_the_hint_for_a_wrong_value_has_a_place_for_the_right_one() -> None:
     for operation, given, shown in (
         ("edit", {"taskId": "001", "priority": "highest"}, {"task_id": "001", "priority": "…"}),
         ("create", {"title": "x", "tags": "one,two"}, {"title": "…", "tags": ["…"]}),
+        ("progress", {"taskId": "001", "percent": "x"}, {"task_id": "001", "percent": 1}),
+        ("create", {"title": "x", "review": "maybe"}, {"title": "…", "review": True}),
     ):
         with pytest.raises(InvalidInput) as refused:
             parameters(BY_NAME[operation], given)
@@ -126,15 +128,36 @@ def test_the_hint_for_a_wrong_value_has_a_place_for_the_right_one() -> None:
         ("create", {"title": "x", "brief": "x", "acceptance": "12 tests pass"}, "acceptance", ["12 tests pass"]),
         ("edit", {"taskId": "1", "clear": "owner"}, "clear", ["owner"]),
         ("mail_send", {"to": "bob", "subject": "x"}, "to", "bob"),
+        ("mail_send", {"to": ["bob"], "subject": "x"}, "to", "bob"),
+        ("progress", {"taskId": "1", "percent": "50"}, "percent", 50),
+        ("release", {"taskId": "1", "waitForChildren": "true"}, "wait_for_children", True),
+        ("update", {"taskId": "1", "status": "in_progress"}, "status", "in-progress"),
+        ("update", {"taskId": "1", "status": "Done"}, "status", "done"),
+        ("create", {"title": "x", "brief": "x", "priority": "HIGH"}, "priority", "high"),
+        ("mail_send", {"to": "bob", "subject": "x", "type": "decision_required"}, "type", "decision-required"),
     ],
 )
-def test_a_single_text_of_a_tool_stands_for_a_list_of_one(operation: str, given: Any, name: str, meant: Any) -> None:
+def test_what_a_model_plainly_means_is_understood_by_a_tool(operation: str, given: Any, name: str, meant: Any) -> None:
     assert getattr(parameters(BY_NAME[operation], given, tool=True), name) == meant
 
 
 def test_a_single_text_of_a_tool_stands_for_a_list_of_one_inside_an_object_too() -> None:
     routing = parameters(BY_NAME["edit"], {"taskId": "1", "routing": {"tags": "api"}}, tool=True).given()["routing"]
     assert routing["tags"] == ["api"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "given", "said"),
+    [
+        ("progress", {"taskId": "1", "percent": "half"}, "'percent' must be a number, not 'half'"),
+        ("mail_send", {"to": ["bob", "ada"], "subject": "x"}, "'to' must be a text, not a list"),
+        ("update", {"taskId": "1", "status": "open"}, "'status' cannot be 'open'"),
+    ],
+)
+def test_what_a_model_may_mean_in_several_ways_is_refused(operation: str, given: Any, said: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        parameters(BY_NAME[operation], given, tool=True)
+    assert refused.value.message == said
 
 
 def test_over_http_a_list_is_a_list_as_its_schema_says() -> None:

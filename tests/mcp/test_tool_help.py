@@ -98,6 +98,8 @@ def test_a_tool_is_found_by_what_people_call_it(asked: str, shown: str) -> None:
         ("dependencies", 'aof_task_dep_add({"taskId":"001","blockerId":"001"})'),
         ("comments", "aof_task_comment("),
         ("handoffs", "aof_handoff_new("),
+        ("How do I ask someone?", "aof_ask("),
+        ("send mail to somebody", "aof_mail_send("),
     ],
 )
 def test_words_find_the_calls_that_they_are_about_the_simplest_first(asked: str, first: str) -> None:
@@ -158,6 +160,7 @@ def test_what_there_is_no_help_on_is_refused_with_a_suggestion(given: dict[str, 
         ("aof-task-list", {"status": "ready"}, 'use aof_status({"status":"ready"})'),
         ("aof_next_task", {}, 'use aof_status({"status":"ready"})'),
         ("aof_delegate", {}, 'use aof_dispatch({"title":"…","brief":"…","parentId":"001","agent":"bob"})'),
+        ("aof_delegate_task", {}, 'use aof_dispatch({"title":"…","brief":"…","parentId":"001","agent":"bob"})'),
         ("aof_task_updat", {}, "did you mean aof_task_update? aof_help({}) lists all tools by topic"),
         ("brew", {}, "aof_help({}) lists all tools by topic"),
     ],
@@ -168,7 +171,8 @@ def test_a_tool_that_there_is_not_leads_to_the_one_that_was_meant(guess: str, gi
 
 def test_a_guess_leads_to_the_tool_itself_where_it_is_listed() -> None:
     assert tools.tool_instead("aof_next", {}, WORKER) == "use aof_ready({})"
-    assert tools.tool_instead("transfer", {}, WORKER).startswith("use aof_handoff_new: ")
+    for guess in ("transfer", "aof_handoff_delegate"):
+        assert tools.tool_instead(guess, {}, WORKER).startswith("use aof_handoff_new: ")
 
 
 def test_a_guess_that_the_callers_token_does_not_allow_says_what_it_takes() -> None:

@@ -40,6 +40,19 @@ def test_a_parent_is_not_complete_before_its_children_unless_the_caller_says_so(
     assert fabric.approve(parent).status == "done"
 
 
+def test_a_claim_of_what_waits_for_children_leads_to_the_one_that_needs_a_verdict(room: Room, fabric: Fabric) -> None:
+    parent = room.task()
+    working, finished = room.task(parent_id=parent), room.task(parent_id=parent)
+    run = fabric.claim(parent, agent="ada").run_id
+    fabric.release(parent, run=run, wait_for_children=True)
+    assert refused(fabric.claim, task_id=parent, agent="ada").call == Call("retry", {"task_id": parent, "reason": "…"})
+    fabric.claim(finished, agent="bob").complete("it works")
+    refusal = refused(fabric.claim, task_id=parent, agent="ada")
+    assert refusal.hint == f"have {finished} approved or sent back"
+    assert refusal.call == Call("show", {"task_id": finished})
+    assert refusal.details["children"] == [working, finished]
+
+
 def test_the_approval_waits_for_children_that_came_after_the_report(room: Room, fabric: Fabric) -> None:
     parent = room.task("review")
     child = room.task(parent_id=parent)

@@ -58,7 +58,7 @@ class Caller(msgspec.Struct, frozen=True):
 def parameters(operation: Operation, given: object, *, tool: bool = False, strict: bool = True) -> Params:
     """The parameters of a call, checked against the catalogue; as a tool it may need more of them.
 
-    A null for what may be left out counts as left out; as a tool, a single text for a list of texts is a list of one.
+    A null for what may be left out counts as left out; as a tool, what a model plainly means counts.
     """
     if isinstance(given, dict):
         given = _as_meant(given, operation.parameters, tool=tool)
@@ -74,10 +74,18 @@ def parameters(operation: Operation, given: object, *, tool: bool = False, stric
 
 
 class _Field(NamedTuple):
-    """What a parameter allows beside values of its type: to be null, to be one text of a list, to hold others."""
+    """What a parameter allows beside values of its type.
 
+    To be null, to hold others, and as a tool: a text for a list of one, the other way round, a number or yes and no as
+    a text, and its own `words` spelled a little otherwise.
+    """
+
+    kind: Any
     nullable: bool
     texts: bool
+    text: bool
+    scalar: bool
+    words: dict[str, str]
     inner: type[msgspec.Struct] | None
 
 
@@ -85,10 +93,9 @@ _SEVERAL: Final = re.compile(r"\s*(\[.*|\S+(\s*,\s*\S+)+\s*)?", re.DOTALL)  # or
 
 
 def _as_meant(given: dict[str, Any], kind: type[msgspec.Struct], *, tool: bool) -> dict[str, Any]:
-    """What was given, without each null for what may be left out, and with lists where a model wrote one text.
+    """What was given, without each null for what may be left out, and with the values that a model means.
 
-    Some clients fill in all that they know of. Words between commas may be one text or several, so they stay as they
-    are, and are refused.
+    Some clients fill in all that they know of.
     """
     fields = _fields(kind)
     kept = {}
@@ -97,25 +104,54 @@ def _as_meant(given: dict[str, Any], kind: type[msgspec.Struct], *, tool: bool) 
         if field is not None:
             if value is None and field.nullable:
                 continue
-            if tool and field.texts and isinstance(value, str) and not _SEVERAL.fullmatch(value):
-                value = [value]  # noqa: PLW2901 - the value that is meant
-            elif field.inner is not None and isinstance(value, dict):
-                value = _as_meant(value, field.inner, tool=tool)  # noqa: PLW2901 - as above
+            if field.inner is not None and isinstance(value, dict):
+                value = _as_meant(value, field.inner, tool=tool)  # noqa: PLW2901 - the value that is meant
+            elif tool:
+                value = _meant(value, field)  # noqa: PLW2901 - as above
         kept[name] = value
     return kept
 
 
+def _meant(value: Any, field: _Field) -> Any:
+    """What a model means by a value that its type does not allow, where that is plain; else the value itself.
+
+    Words between commas may be one text or several, so they stay as they are, and are refused.
+    """
+    if isinstance(value, list) and len(value) == 1 and field.text:
+        return value[0]
+    if not isinstance(value, str):
+        return value
+    if field.texts and not _SEVERAL.fullmatch(value):
+        return [value]
+    if field.scalar:
+        with suppress(msgspec.ValidationError):
+            return msgspec.convert(value, prepare_type(field.kind), strict=False)
+    return field.words.get(_folded(value), value)
+
+
+def _folded(word: str) -> str:
+    """A word without what people vary: `In Progress` and `in_progress` are `in-progress`."""
+    return word.strip().lower().replace(" ", "-").replace("_", "-")
+
+
 @cache
 def _fields(kind: type[msgspec.Struct]) -> dict[str, _Field]:
-    """The fields of a struct that allow anything of that kind, by their names on the wire."""
+    """The fields of a struct, by their names on the wire."""
     found = {}
     for field in msgspec.structs.fields(kind):
         kinds = [_bare(one) for one in _parts(field.type)]
         items = [get_args(one) for one in kinds if get_origin(one) in (list, tuple, Sequence)]
         held = [_bare(part) for one in items if one for part in _parts(_bare(one[0]))]
-        texts = str not in kinds and any(one is str or get_origin(one) is Literal for one in held)
-        inner = next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None)
-        found[field.encode_name] = _Field(not field.required, texts, inner)
+        words = [word for one in kinds if get_origin(one) is Literal for word in get_args(one)]
+        found[field.encode_name] = _Field(
+            kind=field.type,
+            nullable=not field.required,
+            texts=str not in kinds and any(one is str or get_origin(one) is Literal for one in held),
+            text=str in kinds and not items,
+            scalar=str not in kinds and not words and any(one in (int, float, bool) for one in kinds),
+            words={_folded(word): word for word in words},
+            inner=next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None),
+        )
     return found
 
 
@@ -157,10 +193,11 @@ def _wrong(operation: Operation, said: str, given: object, *, tool: bool) -> Inv
 
 def _placeholder(field: msgspec.structs.FieldInfo) -> Any:
     """What stands in an example for a value that the caller has to choose."""
-    try:
-        return msgspec.convert(["…"], prepare_type(field.type))
-    except msgspec.ValidationError:
-        return "…"
+    for sample in (["…"], "…", 1, True):
+        with suppress(msgspec.ValidationError):
+            msgspec.convert(sample, prepare_type(field.type))
+            return sample
+    return "…"  # one of a few words
 
 
 def perform(

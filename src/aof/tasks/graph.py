@@ -153,8 +153,11 @@ def _held_by_children(records: Records, task: Task) -> NotReady | None:
     named = ", ".join(f"{child.id}, which is {_standing(child)}" for child in below[:_SHOWN])
     what = f"{task.id} waits for {'its child' if len(below) == 1 else 'its children'} {named}{_more(below)}"
     hint, call = f"finish {below[0].id} first", Call("show", {"task_id": below[0].id})
-    if task.retry.waits_for_children:
-        hint, call = "finish or cancel them, or end the wait", Call("retry", {"task_id": task.id, "reason": "…"})
+    in_review = next((child for child in below if child.status == "review"), None)
+    if in_review is not None:
+        hint, call = f"have {in_review.id} approved or sent back", Call("show", {"task_id": in_review.id})
+    elif task.retry.waits_for_children:
+        hint, call = "wait until they have ended, or end the wait", Call("retry", {"task_id": task.id, "reason": "…"})
     return NotReady(what, hint, call, waits_for=below[0].id, children=[child.id for child in below[:_SHOWN]])
 
 

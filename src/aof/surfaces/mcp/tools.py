@@ -176,7 +176,7 @@ _GUESSES: Final = {
     "ask": ("ask_human", "ask_person", "ask_question", "ask_user"),
     "dep_add": ("add_dependency", "depend", "depends_on", "dependency_add"),
     "dep_remove": ("remove_dependency", "dependency_remove"),
-    "handoff_new": ("hand_over", "transfer", "escalate"),
+    "handoff_new": ("hand_over", "transfer", "escalate", "handoff", "handoff_create", "handoff_delegate"),
     "mail_send": ("mail", "message", "send_mail", "send_message", "notify"),
     "release": ("give_back", "drop"),
     "fail": ("give_up", "failed"),
@@ -212,8 +212,8 @@ _SUBJECTS: Final[dict[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
 }
 """Words that agents search for and that name no tool, with the calls that help, the simplest first."""
 _EMPTY_WORDS: Final = frozenset({
-    "a", "an", "and", "are", "can", "do", "for", "how", "i", "in", "is", "it", "my", "of", "on", "or", "task", "tasks",
-    "the", "to", "tool", "tools", "with",
+    "a", "an", "and", "aof", "are", "can", "do", "for", "how", "i", "in", "is", "it", "my", "of", "on", "or", "task",
+    "tasks", "the", "to", "tool", "tools", "with",
 })  # fmt: skip
 _ENDINGS: Final = ("ations", "ation", "ions", "ion", "ing", "ies", "ed", "es", "s", "e", "y")
 _SHORTEST_STEM: Final = 3
@@ -349,24 +349,35 @@ def _by_subject() -> dict[str, tuple[Call, ...]]:
 
 
 def _search(text: str) -> list[Call]:
-    """The calls of the subjects that the words name, then the tools whose names or help have all of the words."""
+    """The calls of the subjects that the words name, then the tools whose names or help have all of the words.
+
+    Where there is none of either, the tools that have some of them in their names, those with the most first.
+    """
     stems = [_stem(word) for word in _words(text) if word not in _EMPTY_WORDS]
     subjects = {_stem(word): calls for word, calls in _by_subject().items()}
     found: dict[str, Call] = {}
     for call in (call for stem in stems for call in subjects.get(stem, ())):
         given = needed_arguments(BY_NAME[call.operation]) | call.arguments
         found.setdefault(call.operation, Call(call.operation, given))
-    for operation, words in _words_of_operations() if stems else ():
-        if all(any(word.startswith(stem) for word in words) for stem in stems):
-            found.setdefault(operation.name, Call(operation.name, example_arguments(operation)))
+    by_names, by_help = _words_of_operations()
+    matches = [one for one, words in (*by_names, *by_help) if stems and all(_has(words, stem) for stem in stems)]
+    if not found and not matches:
+        counts = {one.name: sum(_has(words, stem) for stem in stems) for one, words in by_names}
+        matches = sorted((one for one, _ in by_names if counts[one.name]), key=lambda one: -counts[one.name])
+    for operation in matches:
+        found.setdefault(operation.name, Call(operation.name, example_arguments(operation)))
     return list(found.values())[:_FOUND]
 
 
+def _has(words: tuple[str, ...], stem: str) -> bool:
+    return any(word.startswith(stem) for word in words)
+
+
 @cache
-def _words_of_operations() -> tuple[tuple[Operation, tuple[str, ...]], ...]:
-    """The words of each operation's names, then for all of them once more with those of its help."""
-    names = [(one, _words(f"{one.tool} {one.name} {one.verb}")) for one in OPERATIONS]
-    return (*names, *((one, (*words, *_words(one.help))) for one, words in names))
+def _words_of_operations() -> tuple[tuple[tuple[Operation, tuple[str, ...]], ...], ...]:
+    """The words of each operation's names, and the same with those of its help."""
+    names = tuple((one, _words(f"{one.tool} {one.name} {one.verb}")) for one in OPERATIONS)
+    return names, tuple((one, (*words, *_words(one.help))) for one, words in names)
 
 
 def _words(text: str) -> tuple[str, ...]:
