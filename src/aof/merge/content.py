@@ -60,22 +60,16 @@ def _value(name: str, before: Any, there: Any, wanted: Any, clashes: list[Clash]
     if isinstance(wanted, list) and isinstance(there, list | None) and isinstance(before, list | None):
         return merge_list(before or [], there or [], wanted)
     if isinstance(wanted, dict) and isinstance(there, dict | None) and isinstance(before, dict | None):
-        return _mapping(name, before or {}, there or {}, wanted, clashes)
+        old, merged = before or {}, dict(there or {})
+        for key in (*old, *(key for key in wanted if key not in old)):
+            value = _value(f"{name}.{key}", old.get(key), merged.get(key), wanted.get(key), clashes)
+            if value is None and key not in wanted:
+                merged.pop(key, None)
+            else:
+                merged[key] = value
+        return merged
     clashes.append(Clash(field=name, kept=wanted, other=there))
     return wanted
-
-
-def _mapping(
-    name: str, before: dict[str, Any], there: dict[str, Any], wanted: dict[str, Any], clashes: list[Clash]
-) -> dict[str, Any]:
-    merged = dict(there)
-    for key in (*before, *(key for key in wanted if key not in before)):
-        value = _value(f"{name}.{key}", before.get(key), there.get(key), wanted.get(key), clashes)
-        if value is None and key not in wanted:
-            merged.pop(key, None)
-        else:
-            merged[key] = value
-    return merged
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -15,9 +15,9 @@ from aof.kernel.events import SUPERSEDED, Draft, Event
 from aof.kernel.evolve import evolve
 from aof.kernel.model import FAILED, OURSELVES, millis
 from aof.merge import content
-from aof.merge.commits import ROOT, CommitPlace, Lanes, Original, Span, chained, in_order, newest, open_tips
+from aof.merge.commits import ROOT, Lanes, Original, Span, chained, in_order, newest, open_tips
 from aof.merge.content import EDGE_TYPES, DocumentStatuses, Edges
-from aof.merge.lives import TaskStanding, TaskStates, Verdict, Views, decide_lives, is_step, note_lives
+from aof.merge.lives import FOLLOWING, TaskStanding, TaskStates, Verdict, Views, decide_lives, note_lives
 from aof.merge.model import GENESIS, RULE, Closing, Lane, Merged, Notes, Renumbered, Report, SupersededRun, rule_of
 from aof.merge.names import ANSWERED, BIRTH, Census, Names
 from aof.tasks import rules as tasks_rules
@@ -74,7 +74,8 @@ def merge(lanes: Sequence[Lane], tips: Sequence[str]) -> Merged:
     }
     edges = Edges(census, order, common.tasks)
     facts = SpanFacts(census, names, verdicts, views, edges, DocumentStatuses(span, notes), notes)
-    replay = Replay(common.tasks, _seq(known, fork), facts)
+    seq = known.lanes[fork.lane].commits[fork.at].events[-1].seq if fork != ROOT else 0
+    replay = Replay(common.tasks, seq, facts)
     for original in order:
         replay.replay(original)
     note_lives(notes, names, verdicts, views)
@@ -88,31 +89,23 @@ def merge(lanes: Sequence[Lane], tips: Sequence[str]) -> Merged:
         closings = ()
     return Merged(
         after=known.hash_of(fork) if fork != ROOT else GENESIS,
-        seq=_seq(known, fork),
+        seq=seq,
         heads=tuple(sorted(known.hash_of(head) for head in heads)),
         rule=RULE,
         commits=replay.commits,
         closings=closings,
-        report=_report([known.lanes[lane].name for lane in span.ends], len(order), facts, replay.tasks),
-    )
-
-
-def _seq(lanes: Lanes, fork: CommitPlace) -> int:
-    return lanes.lanes[fork.lane].commits[fork.at].events[-1].seq if fork != ROOT else 0
-
-
-def _report(lanes: list[str], commits: int, facts: SpanFacts, tasks: dict[str, Task]) -> Report:
-    return Report(
-        lanes=tuple(sorted(lanes)),
-        commits=commits,
-        touched=len(facts.census.touching),
-        renumbered=tuple(
-            Renumbered(old=birth.name.removeprefix("job:"), new=fresh.removeprefix("job:"), title=birth.title)
-            for birth, fresh in facts.names.renumbered
-            if not birth.name.startswith("question:")
+        report=Report(
+            lanes=tuple(sorted(known.lanes[lane].name for lane in span.ends)),
+            commits=len(order),
+            touched=len(census.touching),
+            renumbered=tuple(
+                Renumbered(old=birth.name.removeprefix("job:"), new=fresh.removeprefix("job:"), title=birth.title)
+                for birth, fresh in names.renumbered
+                if not birth.name.startswith("question:")
+            ),
+            tasks=notes.reports(replay.tasks),
+            notes=tuple(notes.general),
         ),
-        tasks=facts.notes.reports(tasks),
-        notes=tuple(facts.notes.general),
     )
 
 
@@ -135,13 +128,7 @@ class Replay:
         self.tasks = tasks
         self.seq = seq
         self.commits: list[tuple[Event, ...]] = []
-        self._names = facts.names
-        self._census = facts.census
-        self._verdicts = facts.verdicts
-        self._views = facts.views
-        self._edges = facts.edges
-        self._documents = facts.documents
-        self._notes = facts.notes
+        self._facts = facts
         self._group: list[Event] = []
 
     def replay(self, original: Original) -> None:
@@ -149,23 +136,24 @@ class Replay:
         lane = original.place.lane
         edged: list[Event] = []
         for number, event in enumerate(original.events):
-            merged = self._names.event(event, lane)
+            merged = self._facts.names.event(event, lane)
             key = original.keys[number]
             if key is None:
-                merged = self._documents.event(merged, original.place)
-            elif (verdict := self._verdicts.get(key)) is not None:
+                merged = self._facts.documents.event(merged, original.place)
+            elif (verdict := self._facts.verdicts.get(key)) is not None:
                 merged = self._merged(merged, event, original, number, verdict)
                 if event.type == "context.set":
-                    self._documents.share(merged, original.place)
+                    self._facts.documents.share(merged, original.place)
                 elif event.type == ANSWERED:
-                    self._documents.answer(merged, original.place)
-            if event.hash in self._census.born:  # its own line has another hash now
+                    self._facts.documents.answer(merged, original.place)
+            if event.hash in self._facts.census.born:  # its own line has another hash now
                 merged = _replace(merged, payload=merged.payload | {BIRTH: event.hash})
             self._append(merged, changes=key is not None)
             if merged.type in EDGE_TYPES:
                 edged.append(merged)
-        for merged in edged:
-            self._leave_out(merged)
+        for merged in edged:  # of edges of several clones that would close a cycle, the later one is left out
+            for draft in self._facts.edges.after(self.tasks[merged.task_id], self._facts.notes):
+                self._append(_replace(merged, type=draft.type, run_id=None, layout=None, payload=draft.payload))
         self._close()
 
     def add(self, drafts: tuple[Draft, ...], timestamp: str) -> None:
@@ -205,24 +193,23 @@ class Replay:
         if rule in ("life", "handoff"):
             if not verdict.stands(original, event):
                 return self._superseded(merged)
-            return merged if not is_step(event) or self._unopened(merged) else self._superseded(merged)
-        base = self._views.before.get((original.place, number))
+            if event.type not in FOLLOWING:
+                return merged
+            hop = workflow_of(self.tasks[merged.task_id]).hop(merged.payload["hop"])
+            return merged if hop.status in UNOPENED else self._superseded(merged)
+        base = self._facts.views.before.get((original.place, number))
         if base is None:
             return merged
         if event.type == "task.restored":
-            after = self._views.restored[original.place, number]
+            after = self._facts.views.restored[original.place, number]
             return self._restored(merged, base, after, original, lives=original.rank in verdict.whole.ranks)
         return self._content(merged, base, original.place.lane)
 
     def _superseded(self, merged: Event) -> Event:
         rest = {name: value for name, value in merged.payload.items() if name not in _BESIDE}
         beside = {name: merged.payload[name] for name in _BESIDE if name in merged.payload}
-        self._notes.supersede(merged)
+        self._facts.notes.supersede(merged)
         return _replace(merged, type=SUPERSEDED, layout=None, payload={"was": merged.type, "told": rest} | beside)
-
-    def _unopened(self, merged: Event) -> bool:
-        workflow = workflow_of(self.tasks[merged.task_id])
-        return workflow.hop(merged.payload["hop"]).status in UNOPENED
 
     def _content(self, merged: Event, base: Task, lane: int) -> Event:
         payload = merged.payload
@@ -231,10 +218,10 @@ class Replay:
             wanted = {"dependsOn": payload["dependsOn"]} if "dependsOn" in payload else {}
         if not wanted:
             return merged
-        before = self._names.value(content.fields_of(base), lane)
+        before = self._facts.names.value(content.fields_of(base), lane)
         here = content.fields_of(self.tasks[merged.task_id])
         outcome = content.merge_content(before, here, wanted)
-        self._notes.clash(merged.task_id, outcome.clashes)
+        self._facts.notes.clash(merged.task_id, outcome.clashes)
         if merged.type == "task.dependency.updated":
             edges = outcome.changes.get("dependsOn", here.get("dependsOn", []))
             return merged if edges == wanted["dependsOn"] else _replace(merged, payload=payload | {"dependsOn": edges})
@@ -243,21 +230,16 @@ class Replay:
     def _restored(self, merged: Event, base: Task, after: Task, original: Original, *, lives: bool) -> Event:
         """A file that knew more than the log: what it changed, as an update of what others have made of the task."""
         lane = original.place.lane
-        before, now = (self._names.value(content.fields_of(task), lane) for task in (base, after))
+        before, now = (self._facts.names.value(content.fields_of(task), lane) for task in (base, after))
         names = [name for name in (*before, *(one for one in now if one not in before)) if name not in _NOT_CONTENT]
         wanted = {name: now.get(name) for name in names if now.get(name) != before.get(name)}
         outcome = content.merge_content(before, content.fields_of(self.tasks[merged.task_id]), wanted)
-        self._notes.clash(merged.task_id, outcome.clashes)
+        self._facts.notes.clash(merged.task_id, outcome.clashes)
         changes = outcome.changes | (
             {name: now.get(name) for name in _LIFE if name in before or name in now} if lives else {}
         )
         payload = {"changes": changes, "fields": sorted(changes), "reason": merged.payload.get("reason", "restored")}
         return _replace(merged, type="task.updated", payload=payload)
-
-    def _leave_out(self, merged: Event) -> None:
-        """The later edge is left out where edges of several clones would close a cycle."""
-        for draft in self._edges.after(self.tasks[merged.task_id], self._notes):
-            self._append(_replace(merged, type=draft.type, run_id=None, layout=None, payload=draft.payload))
 
 
 class Consequences:

@@ -38,7 +38,7 @@ _HANDOFFS: Final[tuple[HandoffState, ...]] = (
     "failed",
     "completed",
 )
-_FOLLOWING: Final = frozenset({"task.hop.opened", "task.hop.skipped"})  # what follows from the state of other hops
+FOLLOWING: Final = frozenset({"task.hop.opened", "task.hop.skipped"})  # what follows from the state of other hops
 _RESET: Final = "task.hop.reset"
 _LAST: Final = (1,)  # sorts behind every order
 
@@ -125,7 +125,10 @@ class Views:
             ends[root.lane] = max(ends.get(root.lane, 0), root.at + 1)
         self._branch(span.fork, common)
         for lane in inner:
-            self._fold(lane, ends.get(lane, 0), self._states.pop(lane))
+            state, commits = self._states.pop(lane), lanes.lanes[lane].commits
+            for index in range(span.begin(lane), ends.get(lane, 0)):
+                self._add(CommitPlace(lane, index), commits[index].events, state)
+                self._branch(CommitPlace(lane, index), state)
 
     def _root_of(self, lane: int) -> CommitPlace:
         """The commit that a lane builds on; the fork for those that begin there."""
@@ -136,12 +139,6 @@ class Views:
     def _branch(self, place: CommitPlace, state: TaskStates) -> None:
         for lane in self._branches.get(place, ()):
             self._states[lane] = state.copy()
-
-    def _fold(self, lane: int, end: int, state: TaskStates) -> None:
-        commits = self._lanes.lanes[lane].commits
-        for index in range(self._span.begin(lane), end):
-            self._add(CommitPlace(lane, index), commits[index].events, state)
-            self._branch(CommitPlace(lane, index), state)
 
     def _add(self, place: CommitPlace, events: tuple[Event, ...], state: TaskStates) -> None:
         touched: dict[str, str] = {}
@@ -217,7 +214,7 @@ class Verdict:
         if self.hops is None or hop is None:
             return original.rank in self.whole.ranks
         own = all(original.rank in self.hops[name].ranks for name in own_hops(original, event.task_id))
-        if event.type in _FOLLOWING:
+        if event.type in FOLLOWING:
             return own
         return original.rank in self.hops[hop].ranks and (own or event.type != _RESET)
 
@@ -236,33 +233,10 @@ def own_hops(original: Original, task_id: str) -> set[str]:
         for event in original.events
         if event.task_id == task_id
         and "hop" in event.payload
-        and event.type not in _FOLLOWING
+        and event.type not in FOLLOWING
         and event.type != _RESET
         and rule_of(event.type) == "life"
     }
-
-
-class _Subjects:
-    """The commits about a task's life, about each of its hops, and about each of its handoffs."""
-
-    def __init__(self, touching: list[Original], name_in: Callable[[int], str]) -> None:
-        self.alive: list[Original] = []
-        self.hops: dict[str, list[Original]] = {}
-        self.handoffs: dict[str, list[Original]] = {}
-        for original in touching:
-            name = name_in(original.place.lane)
-            for event in original.events:
-                if event.task_id == name:
-                    self._add(original, event)
-
-    def _add(self, original: Original, event: Event) -> None:
-        rule = rule_of(event.type)
-        if rule == "handoff":
-            _put(self.handoffs.setdefault(event.payload["handoffId"], []), original)
-        elif rule == "life" or event.type == "task.restored":
-            _put(self.alive, original)
-            if "hop" in event.payload and event.type not in _FOLLOWING:
-                _put(self.hops.setdefault(event.payload["hop"], []), original)
 
 
 def _put(commits: list[Original], original: Original) -> None:
@@ -274,7 +248,19 @@ def decide_lives(
     span: Span, views: Views, key: str, touching: list[Original], name_in: Callable[[int], str]
 ) -> Verdict:
     """What stands of a task; `name_in` says what the authors of a lane called it."""
-    subjects = _Subjects(touching, name_in)
+    alive: list[Original] = []
+    of_hops: dict[str, list[Original]] = {}
+    of_handoffs: dict[str, list[Original]] = {}
+    for original in touching:
+        name = name_in(original.place.lane)
+        for event in original.events:
+            rule = rule_of(event.type) if event.task_id == name else ""
+            if rule == "handoff":
+                _put(of_handoffs.setdefault(event.payload["handoffId"], []), original)
+            elif rule == "life" or (rule and event.type == "task.restored"):
+                _put(alive, original)
+                if "hop" in event.payload and event.type not in FOLLOWING:
+                    _put(of_hops.setdefault(event.payload["hop"], []), original)
 
     def standing(original: Original) -> TaskStanding:
         return views.after[original.place, key]
@@ -285,12 +271,12 @@ def decide_lives(
     def hopped(hop: str) -> Order:
         return lambda one, _heads: standing(one).hops[hop].order
 
-    whole = _chosen(span, subjects.alive, lambda one, heads: _order(span, one, heads, subjects.alive, standing))
-    handoffs = {name: _chosen(span, commits, handed(name)) for name, commits in subjects.handoffs.items()}
+    whole = _chosen(span, alive, lambda one, heads: _order(span, one, heads, alive, standing))
+    handoffs = {name: _chosen(span, commits, handed(name)) for name, commits in of_handoffs.items()}
     best = whole.contests[0].best if whole.contests else None
     if best is None or not own_hops(best, name_in(best.place.lane)):
         return Verdict(whole, None, handoffs)
-    return Verdict(whole, {hop: _chosen(span, some, hopped(hop)) for hop, some in subjects.hops.items()}, handoffs)
+    return Verdict(whole, {hop: _chosen(span, some, hopped(hop)) for hop, some in of_hops.items()}, handoffs)
 
 
 def _order(
@@ -342,11 +328,6 @@ def _chosen(span: Span, commits: list[Original], order: Order) -> Chosen:
             while left and left[-1].place.at >= limit:
                 left.pop()
     return Chosen(frozenset(ranks), tuple(contests))
-
-
-def is_step(event: Event) -> bool:
-    """Whether the event is a step of a hop that follows from other hops."""
-    return event.type in _FOLLOWING
 
 
 def note_lives(notes: Notes, names: Names, verdicts: dict[str, Verdict], views: Views) -> None:
