@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from aof.api.fabric import Fabric
-from aof.handoffs.audit import AuditRecord, variables_hash
+from aof.handoffs.audit import AuditRecord
+from aof.handoffs.context import digest
 from aof.handoffs.model import Handoff
 from tests.support.handoff_team import HandoffTeam, started
 from tests.support.requirements import requirement
@@ -97,7 +98,7 @@ def test_a_record_keeps_the_task_as_it_was_at_the_step(team: HandoffTeam) -> Non
     first = team.hand("bob", task=task, variables={"branch": "main"})
     before = team.records(first)[0].context_snapshot
     assert (before.task_id, before.task_status, before.artifact_count) == (task, "pending", 0)
-    assert before.context_variables_hash == variables_hash(first.context.context_variables)
+    assert before.context_variables_hash == digest(first.context.context_variables)
     team.fabric.handoff_accept(first.id, agent="bob")
     run = team.fabric.claim(task, agent="bob").run_id
     second = team.hand("eve", task=task, from_agent="bob", run=run, artifacts=[artifact])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aof.handoffs import audit
-from aof.handoffs.context import TASK_STATUS
+from aof.handoffs.context import TASK_STATUS, digest
 from aof.handoffs.model import Rationale
 from aof.kernel.events import Event
 from aof.kernel.model import TRANSITIONS
@@ -91,11 +91,11 @@ def test_an_audit_with_a_foreign_step_is_no_record() -> None:
 def test_equal_variables_have_equal_hashes_whatever_their_order(variables: dict[str, Any], random: Any) -> None:
     names = list(variables)
     random.shuffle(names)
-    found = audit.variables_hash(variables)
-    assert audit.variables_hash({name: variables[name] for name in names}) == found
+    found = digest(variables)
+    assert digest({name: variables[name] for name in names}) == found
     assert len(found) == 64
     assert int(found, 16) >= 0
-    assert audit.variables_hash(variables | {"one more": 1}) != audit.variables_hash(variables | {"one more": 2})
+    assert digest(variables | {"one more": 1}) != digest(variables | {"one more": 2})
     assert made(variables=variables)["context_snapshot"]["context_variables_hash"] == found
 
 

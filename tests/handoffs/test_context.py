@@ -15,7 +15,6 @@ from aof.handoffs.context import (
     Write,
     Writer,
     Written,
-    apply_updates,
     context_of,
     digest,
     snapshot,
@@ -182,7 +181,9 @@ def test_the_orchestrator_decides_a_conflict_by_writing() -> None:
 
 def test_a_return_changes_what_is_in_the_returning_agents_scope_and_records_the_rest() -> None:
     top = wrote(task(), ADA, Write(name="plan", value="a"), Write(name="open", value=1, scope="shared"))
-    written = apply_updates(top, {"open": 2, "plan": "b", "found": [1]}, writer=BOB, task_id=SUB)
+    brought = {"open": 2, "plan": "b", "found": [1]}
+    writes = tuple(Write(name=name, value=value) for name, value in brought.items())
+    written = write(top, writes, writer=BOB, task_id=SUB)
     assert [one.code for one in written.refusals] == ["out_of_scope"]
     top = after(top, written.drafts)
     assert values(top) == {"plan": "a", "open": 2, "found": [1]}

@@ -260,7 +260,17 @@ def aggregated(members: Sequence[Handoff]) -> Group:
         from_agent=first.from_agent,
         aggregation=mode,
         state=group_state(mode, len(owed), good, bad),
-        results=tuple(_result(one) for one in members),
+        results=tuple(
+            MemberResult(
+                handoff_id=one.id,
+                agent=one.to_agent,
+                state=one.state,
+                expected=one.return_protocol.expected,
+                status=one.returned.status if one.returned is not None else None,
+                result=msgspec.to_builtins(one.returned.result) if one.returned is not None else None,
+            )
+            for one in members
+        ),
     )
 
 
@@ -272,18 +282,6 @@ def group_state(mode: Aggregation, owed: int, good: int, bad: int) -> GroupState
     if good >= needed:
         return "success"
     return "failed" if owed - bad < needed else "open"
-
-
-def _result(one: Handoff) -> MemberResult:
-    back = one.returned
-    return MemberResult(
-        handoff_id=one.id,
-        agent=one.to_agent,
-        state=one.state,
-        expected=one.return_protocol.expected,
-        status=back.status if back is not None else None,
-        result=msgspec.to_builtins(back.result) if back is not None and back.result is not None else None,
-    )
 
 
 class ReturnResult(OnHandoff, frozen=True, kw_only=True):
@@ -398,18 +396,13 @@ def processed(
     closing = ended(task, handoff, outcome, now, returned=brought, remarks=unapplied, **more)
     written = {draft.payload["name"] for draft in added.drafts if draft.type == "context.set"}
     changed = {name: value for name, value in updates.variables_changed.items() if name in written}
-    informed = _others_informed(records, over, changed)
+    informed: tuple[Draft, ...] = ()
+    if handoff.coordinate and changed:  # the other receivers of the broadcast see what this one has changed
+        members = (one for one in _members(records, over) if one.id != handoff.id and one.is_open)
+        informed = tuple(step("handoff.informed", one, variables=changed, by=handoff.to_agent) for one in members)
     escalated = handoff.type == "escalation"
     owner = rules.owner_changed(task, owner=handoff.from_agent) if escalated else ()  # the answer gives it back
     return (returned, *added.drafts, *closing, *informed, *owner, *released(records, over))
-
-
-def _others_informed(records: Records, handoff: Handoff, changed: dict[str, Any]) -> tuple[Draft, ...]:
-    """Where a broadcast is coordinated, its other receivers see what this one has changed."""
-    if not (handoff.coordinate and changed):
-        return ()
-    others = (one for one in _members(records, handoff) if one.id != handoff.id and one.is_open)
-    return tuple(step("handoff.informed", one, variables=changed, by=handoff.to_agent) for one in others)
 
 
 def _group(records: Records, handoff: Handoff) -> dict[str, Any] | None:

@@ -7,12 +7,11 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from aof.handoffs.context import TASK_STATUS, TaskStatus
+from aof.handoffs.context import TASK_STATUS, TaskStatus, digest
 from aof.handoffs.model import Handoff, HandoffType, Trigger
 from aof.kernel.events import Event
 from aof.kernel.model import FINISHED, millis
 from aof.org.model import Risk
-from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 from aof.tasks.model import Task
 
@@ -21,7 +20,6 @@ Outcome = Literal["success", "partial", "failed"]
 
 AUDIT: Final = "audit"
 _OF_THE_EVENT: Final = frozenset({"handoff_id", "timestamp", "seq", "hash"})  # known once it is in the log
-_encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -91,7 +89,7 @@ def audited(
         context_snapshot=ContextSnapshot(
             task_id=task.id,
             task_status=TASK_STATUS[task.status],
-            context_variables_hash=variables_hash(handoff.context.context_variables),
+            context_variables_hash=digest(handoff.context.context_variables),
             artifact_count=len(handoff.context.artifacts),
         ),
         decision_rationale=rationale or handoff.audit.decision_rationale,
@@ -107,11 +105,6 @@ def audited(
     )
     fields = msgspec.to_builtins(record).items()
     return {name: value for name, value in fields if value is not None and name not in _OF_THE_EVENT}
-
-
-def variables_hash(variables: Any) -> str:
-    """SHA-256 of the variables as JSON with sorted keys: equal variables have equal hashes, in whatever order."""
-    return hexdigest(_encode_sorted(variables))
 
 
 def is_audited(payload: Mapping[str, Any]) -> bool:
@@ -139,27 +132,15 @@ ESCALATED_MS: Final = 180 * _DAY
 SHORTEST_MS: Final = min(CLOSED_MS, COMPLETED_MS, ESCALATED_MS)
 
 
-class Closure(msgspec.Struct, frozen=True):
-    """When a task was closed, and whether its work was completed."""
-
-    at: int
-    completed: bool
-
-
-def closure_of(task: Task) -> Closure | None:
-    """The task's closure; None while it is open."""
-    if task.status not in FINISHED:
-        return None
-    return Closure(millis(task.last_transition_at), task.status == "done")
-
-
-def kept_until(record: AuditRecord, closure: Closure | None) -> int | None:
-    """The moment until which a record is kept at least; None while its task is open.
+def kept_until(record: AuditRecord, task: Task | None) -> int | None:
+    """The moment until which a record is kept at least; None while its task is open, or where there is none.
 
     What belongs to several classes is kept for the longest of their times.
     """
-    if closure is None:
+    if task is None or task.status not in FINISHED:
         return None
     escalated = record.event_type == "escalated" or record.handoff_type == "escalation"
-    length = COMPLETED_MS if closure.completed else CLOSED_MS
-    return max(closure.at, millis(record.timestamp)) + (max(length, ESCALATED_MS) if escalated else length)
+    length = COMPLETED_MS if task.status == "done" else CLOSED_MS
+    return max(millis(task.last_transition_at), millis(record.timestamp)) + (
+        max(length, ESCALATED_MS) if escalated else length
+    )

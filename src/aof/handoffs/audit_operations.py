@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from aof.errors import InvalidInput, LogDamaged, StorageFailed, Unavailable
 from aof.handoffs import delegation
-from aof.handoffs.audit import SHORTEST_MS, AuditRecord, closure_of, kept_until
+from aof.handoffs.audit import SHORTEST_MS, AuditRecord, kept_until
 from aof.handoffs.model import Handoff, by_age
 from aof.kernel.declarations import Cursor, Family, Spelling, param
 from aof.kernel.model import day
@@ -201,11 +201,11 @@ class Retention:
 
         def judged(records: tuple[AuditRecord, ...]) -> tuple[bool, ...]:
             try:
-                tasks = self._store.records({record.context_snapshot.task_id for record in records}) if records else ()
+                found = self._store.records({record.context_snapshot.task_id for record in records}) if records else ()
             except LogDamaged:
-                tasks = ()
-            closures = {task.id: closure_of(task) for task in tasks}
-            ends = (kept_until(record, closures.get(record.context_snapshot.task_id)) for record in records)
+                found = ()
+            tasks = {task.id: task for task in found}
+            ends = (kept_until(record, tasks.get(record.context_snapshot.task_id)) for record in records)
             return tuple(end is not None and end <= now for end in ends)
 
         return judged

@@ -226,8 +226,8 @@ def top_of(records: Records, task: Task) -> Task:
     return records.task(above[-1]) if above and records.tasks.get(above[-1]) is not None else task
 
 
-def digest(variables: ContextVariables) -> str:
-    """SHA-256 of the variables as canonical JSON: keys in order, no spaces, UTF-8."""
+def digest(variables: Any) -> str:
+    """SHA-256 of context variables as canonical JSON (keys in order, no spaces, UTF-8), in whatever order they come."""
     return hexdigest(msgspec.json.encode(variables, order="sorted"))
 
 
@@ -298,19 +298,6 @@ def reference(artifact: RecordedArtifact) -> Artifact:
     fields = msgspec.structs.asdict(artifact)
     del fields["task_id"], fields["run_id"]
     return Artifact(**fields)
-
-
-def apply_updates(
-    top: Task, changed: dict[str, Any], *, writer: Writer, task_id: str, bases: dict[str, int] | None = None
-) -> Written:
-    """What the variables of a return come to: those within the writer's scope are written, the others recorded."""
-    bases = bases or {}
-    return write(
-        top,
-        tuple(Write(name=name, value=value, base=bases.get(name)) for name, value in changed.items()),
-        writer=writer,
-        task_id=task_id,
-    )
 
 
 def write(top: Task, writes: tuple[Write, ...], *, writer: Writer, task_id: str) -> Written:

@@ -99,7 +99,10 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
 
     def _sent(self, records: Records, task: Task, now: int) -> tuple[Draft, ...] | AofError:
         """The events of one handoff to each receiver, with the same payload."""
-        held = next((one for one in records.handoffs[task.id] if self._takes_further(one)), None)
+        held: Handoff | None = None
+        if self.proposal.type == "escalation":  # the sender has one itself, and takes it further up
+            own = (one for one in records.handoffs[task.id] if one.type == "escalation" and one.is_open)
+            held = next((one for one in own if one.to_agent == self.acting), None)
         level = held.level + 1 if held is not None else 1
         if held is not None and (level > MAX_LEVEL or held.to_agent == HUMAN):
             return too_high(held)
@@ -112,20 +115,17 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
             payload = assembled_payload(records, task, self.proposal, (self.acting, handoff.to_agent), now)
             if isinstance(payload, AofError):
                 return payload
+            context, carried, shared = payload
             if not drafts:  # the same for every receiver
-                drafts += payload.drafts
-            history = msgspec.to_builtins(payload.history)
+                drafts += shared
+            history = msgspec.to_builtins(carried)
             history.pop("messages", None)
             subtask = history.pop("subtask", None)
-            handoff = _replace(handoff, context=payload.context, subtask=subtask, history=history)
+            handoff = _replace(handoff, context=context, subtask=subtask, history=history)
             drafts += self._opened(records, task, handoff, held, now)
             if waiting is not None and handoff.number == len(records.handoffs[task.id]) + 1:
                 drafts += rules.made_to_wait(waiting, handoff, now)
         return tuple(drafts)
-
-    def _takes_further(self, one: Handoff) -> bool:
-        """Whether the sender has this escalation itself, and takes it further up."""
-        return self.proposal.type == "escalation" == one.type and one.to_agent == self.acting and one.is_open
 
     def _continuing(self, handoff: Handoff, held: Handoff, now: int) -> Handoff:
         """An escalation that its receiver takes further up stays the matter of the agent that began it."""
@@ -216,9 +216,16 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
     def _waiting(self, records: Records, task: Task) -> Task | None:
         """The sender's task that is held until the return, where that is wanted."""
         asked = self.proposal
-        wanted = asked.wait if asked.wait is not None else KINDS[asked.type].waits
-        found = rules.waiting_task(records, task, self.acting, asked.type) if wanted else None
-        return None if found is None or found.gated else found
+        if not (asked.wait if asked.wait is not None else KINDS[asked.type].waits):
+            return None
+        above = records.look(task.parent_id) if task.parent_id is not None else None
+        if asked.type == "delegation" and above is not None and rules.runs_task(above, self.acting):
+            found = above  # that of a subtask is the one above
+        elif rules.runs_task(task, self.acting):
+            found = task
+        else:
+            return None
+        return None if found.gated else found
 
     def _routed(self, records: Records, handoff: Handoff) -> Handoff | AofError:
         """The handoff with the target that the orchestrator decides on; what was suggested stays on the record."""

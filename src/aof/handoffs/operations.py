@@ -214,6 +214,7 @@ def handoff_new(
     expect_rev: ExpectedRev | None = None,
 ) -> StartedHandoff:
     """Hand a task over, once the receiver accepts: for good, for a result, to several at once, or up the chain."""
+    transfer = {"transfer_mode": transfer_mode, "max_messages": max_messages, "include": include, "summary": summary}
     proposal = {
         "type": type,
         "to": list(to),
@@ -229,7 +230,7 @@ def handoff_new(
         "wait": wait,
         "segment_complete": segment_complete,
         "history": list(history),
-        "transfer": _known(transfer_mode=transfer_mode, max_messages=max_messages, include=include, summary=summary),
+        "transfer": {name: value for name, value in transfer.items() if value is not None},
         "coordinate": coordinate,
         "variables": variables or {},
         "artifacts": list(artifacts),
@@ -240,21 +241,29 @@ def handoff_new(
         _choose(proposal | {"transfer_mode": transfer_mode})
         context.environment.lookup.resolve(task_id)
     asked = struct_from(HandoffProposal, proposal)
-    known = _known_receivers(context)
+    # Who has done something here, or has a host that answers; asked before the commit, for failing must not hide it.
+    chart = context.environment.chart.readable()
+    hosted = {one.id for one in chart.agents if one.runner.kind != "pull"} if chart is not None else set()
+    known = hosted | {HUMAN, *context.environment.store.last_seen()}
     done = context.dispatcher.on_task(
         initiation.Initiate, task_id, run=run, actor=actor, agent=from_agent, proposal=asked, expect_rev=expect_rev
     )
     begun = [event.payload["handoffId"] for event in done.events if event.type == "handoff.initiated"]
-    records = {one.id: one for one in _records(context, done)}
-    first = [records[name] for name in begun if records[name].forwarded_from is None] or [records[begun[0]]]
-    return _started(first, _unseen(first, known))
-
-
-def _known_receivers(context: CallContext) -> set[str]:
-    """Who has done something here, or has a host that answers. Ask before the commit: failing must not hide it."""
-    chart = context.environment.chart.readable()
-    hosted = {one.id for one in chart.agents if one.runner.kind != "pull"} if chart is not None else set()
-    return hosted | {HUMAN, *context.environment.store.last_seen()}
+    assert done.task is not None
+    records = {one.id: one for one in context.environment.store.handoffs((done.task,))}
+    made = [records[name] for name in begun if records[name].forwarded_from is None] or [records[begun[0]]]
+    first, group = made[0], made[0].broadcast_group_id
+    warnings = (*(warning for one in made for warning in one.warnings), *_unseen(made, known))
+    return StartedHandoff(
+        handoff_id=first.id,
+        state=first.state,
+        task_id=first.task_id,
+        to_agent=first.to_agent,
+        forwarded_to=first.forwarded_to or msgspec.UNSET,
+        broadcast_group_id=group or msgspec.UNSET,
+        handoff_ids=tuple(one.id for one in made) if group else msgspec.UNSET,
+        warnings=warnings or msgspec.UNSET,
+    )
 
 
 def _unseen(begun: Sequence[Handoff], known: Collection[str]) -> list[str]:
@@ -486,7 +495,7 @@ def handoff_resend(
 @operation(effect="read", example="aof handoff show 3f2a", family=_FAMILY, tier="handoff")
 def handoff_show(context: CallContext, handoff_id: HandoffId) -> Handoff:
     """One handoff."""
-    return HandoffLookup(context.environment.store).get(handoff_id)
+    return found_handoff(context.environment.store, handoff_id)
 
 
 @operation(
@@ -559,7 +568,8 @@ def handoff_chain(
 ) -> dict[str, Any]:
     """The handoffs of a task as a sequence diagram in Mermaid."""
     full = context.environment.lookup.resolve(task_id)
-    return drawn(full, handoff_list(context, task=full))
+    handoffs = handoff_list(context, task=full)
+    return {"taskId": full, "handoffs": [one.id for one in handoffs], "text": mermaid(handoffs)}
 
 
 @contextmanager
@@ -576,17 +586,12 @@ def _refusals_recorded(context: CallContext, operation: str, task_id: str, agent
 
 def _on_handoff(context: CallContext, kind: type[OnHandoff], handoff_id: str, /, **given: Any) -> tuple[Handoff, Done]:
     """Carry out a command about a handoff that there is, and tell how it stands afterwards."""
-    known = HandoffLookup(context.environment.store).get(handoff_id)
+    known = found_handoff(context.environment.store, handoff_id)
     command = context.dispatcher.command(kind, {"task_id": known.task_id, "handoff_id": known.id, **given})
     done = context.dispatch(command)
     if done.decision.refusal is not None:
         raise done.decision.refusal
     return handoff_show(context, known.id), done
-
-
-def _records(context: CallContext, done: Done) -> tuple[Handoff, ...]:
-    assert done.task is not None
-    return context.environment.store.handoffs((done.task,))
 
 
 def _choose(given: dict[str, Any]) -> None:
@@ -598,30 +603,10 @@ def _choose(given: dict[str, Any]) -> None:
             raise problem
 
 
-def _known(**given: Any) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
-
-
 def _duration(given: float | str | None) -> str | None:
     """A duration as the record has it; a plain number counts seconds."""
     plain = isinstance(given, int | float) or (isinstance(given, str) and given.replace(".", "", 1).isdigit())
     return f"{given}s" if plain else None if given is None else str(given)
-
-
-def _started(begun: list[Handoff], also: Sequence[str]) -> StartedHandoff:
-    first = begun[0]
-    warnings = (*(warning for one in begun for warning in one.warnings), *also)
-    group = first.broadcast_group_id
-    return StartedHandoff(
-        handoff_id=first.id,
-        state=first.state,
-        task_id=first.task_id,
-        to_agent=first.to_agent,
-        forwarded_to=first.forwarded_to or msgspec.UNSET,
-        broadcast_group_id=group or msgspec.UNSET,
-        handoff_ids=tuple(one.id for one in begun) if group else msgspec.UNSET,
-        warnings=warnings or msgspec.UNSET,
-    )
 
 
 def _place(handoff: Handoff) -> tuple[str, ...]:
@@ -632,38 +617,28 @@ def _place(handoff: Handoff) -> tuple[str, ...]:
 _SHOWN = 10
 
 
-class HandoffLookup:
-    """Looks handoffs up in one store."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def get(self, part: str) -> Handoff:
-        """The handoff that an ID or its beginning stands for, as the log has it now."""
-        known = self._known(part.strip().upper() if part.strip()[:3].upper() == "HO-" else part.strip().lower())
-        with self._store.unit(port.Scope(read=frozenset({known.task_id}))) as unit:
-            found = next((one for one in unit.handoffs(known.task_id) if one.id == known.id), None)
-        if found is None:
-            raise missing_handoff(part)
-        return found
-
-    def _known(self, given: str) -> Handoff:
-        if not (model.is_handoff_id(given) or model.is_part(given)):
-            raise missing_handoff(given)
-        found = self._store.find_handoffs(given) or self._unwritten(given)
-        if not found:
-            raise missing_handoff(given)
-        if len(found) > 1:
-            more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-            shown = ", ".join(one.id for one in found[:_SHOWN]) + more
-            raise AmbiguousId(f"{given!r} stands for {len(found)} handoffs: {shown}", "use more of the ID")
-        return found[0]
-
-    def _unwritten(self, given: str) -> tuple[Handoff, ...]:
-        """Open handoffs whose files are not there, for a writer died before it wrote them: the log knows them."""
-        handed = self._store.find(Query(open_handoffs=True)).tasks
+def found_handoff(store: Store, part: str) -> Handoff:
+    """The handoff that an ID or its beginning stands for, as the log has it now."""
+    given = part.strip().upper() if part.strip()[:3].upper() == "HO-" else part.strip().lower()
+    if not (model.is_handoff_id(given) or model.is_part(given)):
+        raise missing_handoff(given)
+    every = store.find_handoffs(given)
+    if not every:  # a writer died before it wrote the files of open handoffs: the log knows them
+        handed = store.find(Query(open_handoffs=True)).tasks
         meant = [task for task in handed if any(one.id.startswith(given) for one in task.handoffs)]
-        return tuple(one for one in self._store.handoffs(meant) if one.id.startswith(given))
+        every = tuple(one for one in store.handoffs(meant) if one.id.startswith(given))
+    if not every:
+        raise missing_handoff(given)
+    if len(every) > 1:
+        more = f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+        shown = ", ".join(one.id for one in every[:_SHOWN]) + more
+        raise AmbiguousId(f"{given!r} stands for {len(every)} handoffs: {shown}", "use more of the ID")
+    known = every[0]
+    with store.unit(port.Scope(read=frozenset({known.task_id}))) as unit:
+        found = next((one for one in unit.handoffs(known.task_id) if one.id == known.id), None)
+    if found is None:
+        raise missing_handoff(part)
+    return found
 
 
 def missing_handoff(part: str) -> HandoffNotFound:
@@ -676,14 +651,10 @@ _ENTITIES = {"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", '"': "#quot;", 
 _ANSWERS = {"accepted": "-->>", "rejected": "--x", "deferred": "-->>"}
 
 
-def drawn(task_id: str, handoffs: Sequence[Handoff]) -> dict[str, Any]:
-    """The diagram, and the handoffs that it shows."""
-    return {"taskId": task_id, "handoffs": [one.id for one in handoffs], "text": mermaid(handoffs)}
-
-
 def mermaid(handoffs: Sequence[Handoff]) -> str:
     """A diagram of who handed what to whom, and what came back."""
-    names = {agent: f"A{number}" for number, agent in enumerate(_agents(handoffs))}
+    agents = dict.fromkeys(agent for one in handoffs for agent in (one.from_agent, one.to_agent))
+    names = {agent: f"A{number}" for number, agent in enumerate(agents)}
     lines = ["sequenceDiagram"]
     lines += [f"    participant {name} as {escaped_mermaid(agent)}" for agent, name in names.items()]
     for one in handoffs:
@@ -696,10 +667,6 @@ def escaped_mermaid(text: str) -> str:
     shown = " ".join("".join(one if one.isprintable() else " " for one in text).split())
     short = shown if len(shown) <= _TEXT else f"{shown[: _TEXT - 1]}…"
     return "".join(_ENTITIES.get(one, one) for one in short)
-
-
-def _agents(handoffs: Iterable[Handoff]) -> Iterable[str]:
-    return dict.fromkeys(agent for one in handoffs for agent in (one.from_agent, one.to_agent))
 
 
 def _lines(one: Handoff, sender: str, receiver: str) -> Iterable[str]:

@@ -10,7 +10,7 @@ import msgspec
 
 from aof.errors import AofError, Call, InvalidInput, PayloadTooLarge
 from aof.handoffs.access import writer_of
-from aof.handoffs.context import RecordedArtifact, apply_updates, builtins, oversize, snapshot, top_of
+from aof.handoffs.context import RecordedArtifact, Write, builtins, oversize, snapshot, top_of, write
 from aof.handoffs.model import (
     AGGREGATIONS,
     Aggregation,
@@ -355,18 +355,10 @@ class Addition(msgspec.Struct, frozen=True, kw_only=True):
     refusals: tuple[AofError, ...] = ()
 
 
-class HandoffPayload(msgspec.Struct, frozen=True, kw_only=True):
-    """What a receiver gets, and what was added to the shared context for it."""
-
-    context: HandoffContext
-    history: TransferredHistory
-    drafts: tuple[Draft, ...]
-
-
 def assembled_payload(
     records: Records, task: Task, asked: HandoffProposal, between: tuple[str, str], now: int
-) -> HandoffPayload | AofError:
-    """Everything that a receiver needs to go on from the payload alone; all of it, or a refusal."""
+) -> tuple[HandoffContext, TransferredHistory, tuple[Draft, ...]] | AofError:
+    """The context and the history that a receiver needs to go on, and what is shared for it; all of it, or a refusal."""
     sender, receiver = between
     messages, policy = messages_from(list(asked.history)), policy_from(asked.transfer)
     if isinstance(messages, AofError):
@@ -395,7 +387,7 @@ def assembled_payload(
         artifacts=tuple(msgspec.to_builtins(one) for one in taken.artifacts),
         constraints=Constraints(budget=asked.budget, deadline=asked.deadline),
     )
-    return HandoffPayload(context=context, history=carried, drafts=added.drafts)
+    return context, carried, added.drafts
 
 
 def addition(  # noqa: PLR0917 - who adds what
@@ -407,7 +399,8 @@ def addition(  # noqa: PLR0917 - who adds what
     if bad := next((one for one in made if isinstance(one, AofError)), None):
         return bad
     known = tuple(one for one in made if not isinstance(one, AofError))
-    written = apply_updates(top, variables, writer=writer_of(records, agent), task_id=task.id)
+    writes = tuple(Write(name=name, value=value) for name, value in variables.items())
+    written = write(top, writes, writer=writer_of(records, agent), task_id=task.id)
     context = msgspec.structs.replace(written.context, artifacts=(*written.context.artifacts, *known))
     if too_large := oversize(top, context):
         return too_large

@@ -285,14 +285,6 @@ def runs_task(task: Task | None, agent: str) -> bool:
     return task is not None and any(lease.agent == agent for lease in leases(task))
 
 
-def waiting_task(records: Records, task: Task, sender: str, kind: str) -> Task | None:
-    """The sender's own task that would wait for the return: the one above a subtask, else the task itself."""
-    above = records.look(task.parent_id) if task.parent_id is not None else None
-    if kind == "delegation" and above is not None and runs_task(above, sender):
-        return above
-    return task if runs_task(task, sender) else None
-
-
 def made_to_wait(task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
     """The sender's run ends, and its task is blocked until the return; a group waits as one.
 

@@ -38,9 +38,7 @@ from aof.workflows.model import held_leases
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from aof.kernel.commands import OnTask
     from aof.kernel.context import CallContext
-    from aof.kernel.unit_of_work import Done
     from aof.tasks.model import FileLock, Task
 
 
@@ -101,11 +99,6 @@ class Preflighted(Result, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def reading(task_id: str) -> Scope:
-    """The scope of a look at one task and at what the index knows of its relatives."""
-    return Scope(read=frozenset({task_id}))
-
-
 _CONTEXT = Family(
     verb="context",
     help="show or write what the agents of a workflow share",
@@ -138,14 +131,10 @@ def lock(
     expect_rev: ExpectedRev | None = None,
 ) -> Locked:
     """Lock files of the project for a run: all of them, or none."""
-    given: dict[str, Any] = {
-        "paths": [path, *also],
-        "mode": lock_type,
-        "run": run,
-        "actor": actor,
-        "expect_rev": expect_rev,
-    }
-    task = _changed(context, access.LockFiles, task_id, given)
+    given: dict[str, Any] = {"paths": [path, *also], "mode": lock_type}
+    done = context.dispatcher.on_task(access.LockFiles, task_id, run=run, actor=actor, expect_rev=expect_rev, **given)
+    task = done.task
+    assert task is not None
     return Locked(task_id=task.id, locks=tuple(access.listed_lock(task, lock) for lock in task.locks))
 
 
@@ -169,13 +158,10 @@ def unlock(
     expect_rev: ExpectedRev | None = None,
 ) -> Unlocked:
     """Give back a lock of a run, or all that it has."""
-    given: dict[str, Any] = {
-        "paths": [path] if path is not None else [],
-        "run": run,
-        "actor": actor,
-        "expect_rev": expect_rev,
-    }
-    done = _done(context, access.UnlockFiles, task_id, given)
+    paths = [path] if path is not None else []
+    done = context.dispatcher.on_task(
+        access.UnlockFiles, task_id, run=run, actor=actor, expect_rev=expect_rev, paths=paths
+    )
     released = [one for event in done.events for one in event.payload["paths"]]
     assert done.task is not None
     return Unlocked(task_id=done.task.id, released=tuple(released))
@@ -226,7 +212,17 @@ def context_show(context: CallContext, task_id: TaskId) -> ContextShown:
     """What the agents of a workflow share: variables, decisions, artifacts, files in progress."""
     task = context.environment.lookup.get(task_id)
     top = _top(context, task)
-    return _shown(context, task, top)
+    shared = handoffs_context.context_of(top)
+    taken = handoffs_context.snapshot(task, "sequential", top=top, files=_files(context, top))
+    return ContextShown(
+        task_id=task.id,
+        top_task_id=top.id,
+        context_variables=taken.context_variables,
+        context_variables_hash=taken.context_variables_hash,
+        variables=shared.variables,
+        artifacts=taken.artifacts,
+        conflicts=shared.rule,
+    )
 
 
 @operation(effect="write", example="aof context set 001 --var branch=main", family=_CONTEXT, tier="handoff")
@@ -254,8 +250,8 @@ def context_set(
 ) -> ContextShown:
     """Write variables that the agents of a workflow share."""
     given: dict[str, Any] = {"variables": variables or {}, "scope": scope, "base": base, "conflicts": conflicts}
-    done = _done(
-        context, context_commands.SetContext, task_id, given | {"run": run, "actor": actor, "expect_rev": expect_rev}
+    done = context.dispatcher.on_task(
+        context_commands.SetContext, task_id, run=run, actor=actor, expect_rev=expect_rev, **given
     )
     assert done.task is not None
     with _made():
@@ -278,20 +274,18 @@ def context_decide(
     expect_rev: ExpectedRev | None = None,
 ) -> DecisionRecorded:
     """Record a decision for all agents of a workflow."""
-    given = {"description": description, "risk": risk, "run": run, "actor": actor, "expect_rev": expect_rev}
-    done = _done(context, context_commands.RecordDecision, task_id, given)
+    given = {"description": description, "risk": risk}
+    done = context.dispatcher.on_task(
+        context_commands.RecordDecision, task_id, run=run, actor=actor, expect_rev=expect_rev, **given
+    )
+    here, agent = context.environment, str(done.decision.agent)
     with _made():
-        return _recorded(context, context.environment.lookup.get(task_id), done, description, risk)
-
-
-def _recorded(context: CallContext, task: Task, done: Done, description: str, risk: str | None) -> DecisionRecorded:
-    agent = str(done.decision.agent)
-    asked = context_commands.escalation_of(context.environment.store.handoffs((task,)), description, agent, risk)
-    if asked is not None and asked.is_open:
-        return DecisionRecorded(
-            state="escalated", description=description.strip(), task_id=task.id, handoff_id=asked.id
-        )
-    made = context_commands.decision_made(handoffs_context.context_of(_top(context, task)), description, agent)
+        task = here.lookup.get(task_id)
+        asked = context_commands.escalation_of(here.store.handoffs((task,)), description, agent, risk)
+        if asked is not None and asked.is_open:
+            said = description.strip()
+            return DecisionRecorded(state="escalated", description=said, task_id=task.id, handoff_id=asked.id)
+        made = context_commands.decision_made(handoffs_context.context_of(_top(context, task)), description, agent)
     assert made is not None
     return DecisionRecorded(state="recorded", **msgspec.structs.asdict(made))
 
@@ -319,11 +313,8 @@ def context_artifact(
 ) -> Artifact:
     """Record what was made in a workflow, or its new status."""
     given = {"path": path, "type": type, "status": status, "description": description}
-    done = _done(
-        context,
-        context_commands.RecordArtifact,
-        task_id,
-        given | {"run": run, "actor": actor, "expect_rev": expect_rev},
+    done = context.dispatcher.on_task(
+        context_commands.RecordArtifact, task_id, run=run, actor=actor, expect_rev=expect_rev, **given
     )
     assert done.task is not None
     with _made():
@@ -358,7 +349,7 @@ def preflight(
 ) -> Preflighted:
     """Ask whether an agent may begin a task, or do something in its run."""
     given: dict[str, Any] = {"point": point, "subject": subject, "amount": amount, "risk": risk, "agent": agent}
-    (event,) = _done(context, access.Preflight, task_id, given | {"run": run, "actor": actor}).events
+    (event,) = context.dispatcher.on_task(access.Preflight, task_id, run=run, actor=actor, **given).events
     ruled = {name: event.payload[name] for name in ("outcome", "point", "stage", "reason", "agent")}
     warnings = event.payload.get("warnings", [])
     return msgspec.convert(ruled | {"taskId": event.task_id, "warnings": warnings}, prepare_type(Preflighted))
@@ -366,23 +357,9 @@ def preflight(
 
 def _top(context: CallContext, task: Task) -> Task:
     here = context.environment
-    with here.store.unit(reading(task.id)) as unit:
+    with here.store.unit(Scope(read=frozenset({task.id}))) as unit:
         above = unit.above(task.id)
     return here.lookup.get(above[-1]) if above else task
-
-
-def _shown(context: CallContext, task: Task, top: Task) -> ContextShown:
-    shared = handoffs_context.context_of(top)
-    taken = handoffs_context.snapshot(task, "sequential", top=top, files=_files(context, top))
-    return ContextShown(
-        task_id=task.id,
-        top_task_id=top.id,
-        context_variables=taken.context_variables,
-        context_variables_hash=taken.context_variables_hash,
-        variables=shared.variables,
-        artifacts=taken.artifacts,
-        conflicts=shared.rule,
-    )
 
 
 def _files(context: CallContext, top: Task) -> list[FileLock]:
@@ -390,19 +367,9 @@ def _files(context: CallContext, top: Task) -> list[FileLock]:
     tasks = context.environment.store.locking()
     if not tasks:
         return []
-    with context.environment.store.unit(reading(top.id)) as unit:
+    with context.environment.store.unit(Scope(read=frozenset({top.id}))) as unit:
         tree = {top.id, *(child for children in unit.tree(top.id).values() for child in children)}
     return [lock for task in tasks if task.id in tree for lock in task.locks]
-
-
-def _changed(context: CallContext, kind: type[OnTask], task_id: str, given: dict[str, Any]) -> Task:
-    done = _done(context, kind, task_id, given)
-    assert done.task is not None
-    return done.task
-
-
-def _done(context: CallContext, kind: type[OnTask], task_id: str, given: dict[str, Any]) -> Done:
-    return context.dispatcher.on_task(kind, task_id, **given)
 
 
 @contextmanager

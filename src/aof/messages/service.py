@@ -8,6 +8,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -48,7 +49,6 @@ from aof.messages.protocol import (
     CompletionPayload,
     Detected,
     Envelope,
-    Payload,
     RejectedPayload,
     RequestPayload,
     StatusPayload,
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
 _DETAIL: Final = 1_000
 _SHOWN: Final = 80
 _OURS: Final = ("unavailable", "internal")
+_REJECTED: Final = "protocol.message.rejected"
 
 
 class Router:
@@ -119,7 +120,9 @@ class Router:
             return self._unknown(message.envelope)
         if isinstance(message, AofError):
             return self._refused(found.fields, message)
-        command = _command(message, run or self._held(message), self._caller)
+        if run is None and self._run_of is not None and message.envelope.run_id is None:
+            run = self._run_of(_about(message))  # by which the channel holds the task
+        command = _command(message, run, self._caller)
         if isinstance(command, AofError):
             return self._refused(found.fields, command)
         try:
@@ -138,19 +141,13 @@ class Router:
         )
         return self._refused({}, problem)
 
-    def _held(self, message: Valid) -> str | None:
-        """The run that the channel holds the task with that the message is about, if the message names none itself."""
-        if self._run_of is None or message.envelope.run_id is not None:
-            return None
-        return self._run_of(_about(message))
-
     def _unknown(self, envelope: Envelope) -> Sent:
         payload = {"type": envelope.type, "toAgent": envelope.to_agent, "sentAt": envelope.sent_at}
         payload |= self._deliverer(envelope.from_agent)
         draft = Draft(
             type="protocol.message.unknown", task_id=envelope.task_id, run_id=envelope.run_id, payload=payload
         )
-        self._record(draft, envelope.from_agent)
+        record_remark(self._store, self._clock, draft, envelope.from_agent)
         return Sent(outcome="unknown", type=envelope.type, task_id=envelope.task_id, reason="unknown_type")
 
     def _refused(self, fields: dict[str, Any], problem: AofError) -> Sent:
@@ -167,7 +164,8 @@ class Router:
             payload["version"] = problem.details["version"]
         sender = by if isinstance(by, str) and is_agent_name(by) else self._caller
         payload |= self._deliverer(sender)
-        self._record(Draft(type="protocol.message.rejected", task_id=known or "", payload=payload), sender)
+        draft = Draft(type=_REJECTED, task_id=known or "", payload=payload)
+        record_remark(self._store, self._clock, draft, sender)
         return refusal_answer(problem, shown, known)
 
     def _deliverer(self, sender: str) -> dict[str, str]:
@@ -186,9 +184,6 @@ class Router:
         except Exception as worse:  # noqa: BLE001 - as above
             faults.record("recording a message", worse)
             return refusal_answer(problem, None, None)
-
-    def _record(self, draft: Draft, actor: str) -> None:
-        record_remark(self._store, self._clock, draft, actor)
 
 
 def record_remark(store: Store, clock: Clock, draft: Draft, actor: str) -> None:
@@ -249,10 +244,6 @@ def _command(message: Valid, run: str | None, caller: str) -> Message | AofError
         "sent_at": envelope.sent_at,
         "caller": caller,
     }
-    return _of(payload, common, message.odd)
-
-
-def _of(payload: Payload, common: dict[str, Any], odd: tuple[dict[str, str], ...]) -> Message:
     fields = msgspec.structs.asdict(payload)
     fields.pop("task_id", None)
     match payload:
@@ -265,7 +256,7 @@ def _of(payload: Payload, common: dict[str, Any], odd: tuple[dict[str, str], ...
             return StatusUpdate(**common, **fields)
         case RequestPayload():
             fields["due_by"] = payload.due_by or msgspec.UNSET
-            return HandoffRequest(**common, request=Request(task_id=common["task_id"], **fields), odd=odd)
+            return HandoffRequest(**common, request=Request(task_id=common["task_id"], **fields), odd=message.odd)
         case AcceptedPayload() | RejectedPayload():
             return HandoffAnswer(**common, **fields)
     raise AssertionError(payload)
@@ -330,7 +321,8 @@ def send(context: CallContext, *messages: Any, run: str | None = None) -> tuple[
         run_of=caller.run_of,
         proven=context.authentication.session_name(),
     )
-    waiting, answers = _flat(messages), []
+    given = (one if isinstance(one, list | tuple) else (one,) for one in messages)
+    waiting, answers = chain.from_iterable(given), []
     left = most = here.policy.messages_per_send
     for message in waiting:
         if left <= 0:
@@ -388,29 +380,19 @@ def session_end(
     else:
         raise InvalidInput(f"{run[:80]!r} is not a run", "name the run that the claim returned", Call("list", {}))
     for task in tasks:
-        holder = _agent_of(task, agent, run)
+        held = workflows_model.leases(task) if task.gated else filter(None, (task.lease,))
+        holder = next((one.agent for one in held if agent in (None, one.agent) and run in (None, one.run_id)), None)
         if not holder:
             continue
         ended = rules.EndSession(actor=holder, run=run, task_id=task.id, caller=context.actor)
         done = recover_run(here, task, ended, context.dispatch, context.actor)
+        events = done.events if done is not None else ()
+        moves = [event for event in events if event.type == "task.transitioned" and event.task_id == task.id]
         if task.gated and done is not None and done.task is not None:
-            applied += _of_hops(task, done.task, done.events)
-        elif moves := _moves(done, task.id):
-            applied.append(_applied(task.id, moves, done.events if done is not None else ()))
+            applied += _of_hops(task, done.task, events)
+        elif moves:
+            applied.append(_applied(task.id, moves, events))
     return tuple(applied)
-
-
-def _flat(messages: tuple[Any, ...]) -> Iterator[Any]:
-    for message in messages:
-        if isinstance(message, list | tuple):
-            yield from message
-        else:
-            yield message
-
-
-def _moves(done: Done | None, task_id: str) -> list[Event]:
-    events = done.events if done is not None else ()
-    return [event for event in events if event.type == "task.transitioned" and event.task_id == task_id]
 
 
 def _applied(task_id: str, moves: list[Event], events: tuple[Event, ...]) -> Applied:
@@ -437,15 +419,6 @@ def _of_hops(before: Task, after: Task, events: tuple[Event, ...]) -> Iterator[A
             yield kernel_results.Applied(
                 task_id=before.id, from_status=before.status, to_status=after.status, outcome=outcome, hop=hop
             )
-
-
-def _agent_of(task: Task, agent: str | None, run: str | None) -> str:
-    """Whose session on the task this is about; nobody's: empty."""
-    held = workflows_model.leases(task) if task.gated else filter(None, (task.lease,))
-    return next((one.agent for one in held if agent in (None, one.agent) and run in (None, one.run_id)), "")
-
-
-_REJECTED = "protocol.message.rejected"
 
 
 def recover_run(
@@ -495,11 +468,9 @@ class WorkerOutput:
             return line.replace(self._nonce, "*" * len(self._nonce)) if proven else self._ignored(_WRONG)
         if not self._plain:
             return self._ignored(_WITHOUT)
-        return self._ignored(_OF_BRIEF) if self._stands_in_brief(line) else line
-
-    def _stands_in_brief(self, line: str) -> bool:
-        """Broken JSON can only be refused, and every brief contains such a beginning."""
-        return _parsed(line.removeprefix(PREFIX)) is not None and _squeezed(visible(line)) in self._brief
+        # Broken JSON can only be refused, and every brief contains such a beginning.
+        quoted = _parsed(line.removeprefix(PREFIX)) is not None and _squeezed(visible(line)) in self._brief
+        return self._ignored(_OF_BRIEF) if quoted else line
 
     def _ignored(self, why: str) -> str | None:
         """No message: plain output, and the first time a warning."""
