@@ -358,7 +358,7 @@ class Addition(msgspec.Struct, frozen=True, kw_only=True):
 def assembled_payload(
     records: Records, task: Task, asked: HandoffProposal, between: tuple[str, str], now: int
 ) -> tuple[HandoffContext, TransferredHistory, tuple[Draft, ...]] | AofError:
-    """The context and the history that a receiver needs to go on, and what is shared for it; all of it, or a refusal."""
+    """The context and history that a receiver needs to go on, and what is shared for it; all of it, or a refusal."""
     sender, receiver = between
     messages, policy = messages_from(list(asked.history)), policy_from(asked.transfer)
     if isinstance(messages, AofError):
