@@ -9,9 +9,10 @@ import pytest
 from aof.api.call import Caller, parameters, perform
 from aof.api.catalogue import BY_NAME
 from aof.api.fabric import Fabric
-from aof.errors import AofError
+from aof.errors import ActorMismatch, AofError, NotAddressee, OwnWork
 from aof.kernel.model import Policy
 from aof.testing import memory_fabric
+from tests.support.messages import Fields, prefixed, update
 from tests.support.team import chart_of
 
 CHART = chart_of(
@@ -32,11 +33,6 @@ WORKFLOW = {
         {"id": "check", "role": "reviewer", "dependsOn": ["build"], "canReject": True},
     ],
 }
-MESSAGE = (
-    'AOF/1 {{"protocol":"aof","version":1,"projectId":"p","type":"status.update","taskId":"{task}",'
-    '"fromAgent":"{agent}","toAgent":"pm","sentAt":"2026-01-05T09:00:00Z",'
-    '"payload":{{"taskId":"{task}","agentId":"{agent}","status":"{status}"}}}}'
-)
 STRICT = Policy(strict=True, maintainers=("own",))
 
 
@@ -67,6 +63,12 @@ def code(fabric: Fabric, caller: Caller, operation: str, /, **given: Any) -> str
     assert refused.value.hint
     assert fabric.store.head() == before, "a refusal changes nothing"
     return refused.value.code
+
+
+def sent(fabric: Fabric, caller: Caller, message: Fields) -> dict[str, Any]:
+    """The answer to a message that the caller delivers."""
+    answer: dict[str, Any] = ask(fabric, caller, "send", messages=[prefixed(message)]).results[0]
+    return answer
 
 
 def in_review(fabric: Fabric, agent: str = "ada", **given: Any) -> str:
@@ -100,14 +102,13 @@ def test_another_actor_agent_or_run_in_a_bound_session_is_a_mismatch(caller: Cal
         ("session_end", {"agent": "bob"}),
     ):
         if operation == "session_end" and "agent" in given:
-            fabric.send(MESSAGE.format(task=bobs, agent="bob", status="in-progress"))
+            fabric.send(update(bobs, "bob", status="in-progress"))
         assert code(fabric, caller, operation, **given) == "actor_mismatch", (operation, given)
 
 
 def test_the_refusal_says_who_the_session_is() -> None:
-    fabric = fabric_with()
-    with pytest.raises(AofError) as refused:
-        ask(fabric, session("ada"), "create", title="Forged", actor="lea")
+    with pytest.raises(ActorMismatch) as refused:
+        ask(fabric_with(), session("ada"), "create", title="Forged", actor="lea")
     assert "you are ada" in refused.value.hint
 
 
@@ -115,10 +116,8 @@ def test_a_message_from_another_is_a_mismatch_and_on_record() -> None:
     fabric = fabric_with()
     task_id = in_review(fabric)
     for caller in (session("ada"), token("ada"), token("ada", "admin")):
-        (sent,) = ask(
-            fabric, caller, "send", messages=[MESSAGE.format(task=task_id, agent="rev", status="done")]
-        ).results
-        assert (sent["outcome"], sent["reason"]) == ("rejected", "actor_mismatch")
+        answer = sent(fabric, caller, update(task_id, "rev", status="done"))
+        assert (answer["outcome"], answer["reason"]) == ("rejected", "actor_mismatch")
     assert fabric.get(task_id).status == "review"
 
 
@@ -143,19 +142,14 @@ def test_an_agent_that_builds_and_reviews_does_not_review_what_it_built() -> Non
 
 def test_a_maintainer_and_the_orchestrator_of_the_tasks_team_act_for_others_and_the_log_says_so() -> None:
     fabric = fabric_with()
-    for caller, name in (
-        (session("own"), "own"),
-        (token("own"), "own"),
-        (session("orc"), "orc"),
-        (token("orc"), "orc"),
-    ):
+    for caller in (session("own"), token("own"), session("orc"), token("orc")):
         task_id = fabric.create("For the team", team="eng").task_id
         ask(fabric, caller, "claim", taskId=task_id, agent="ada")
         started = next(event for event in fabric.events(task_id=task_id) if event.type == "task.attempt.started")
-        assert (started.actor, started.agent, started.payload["agent"]) == (name, "ada", "ada")
+        assert (started.actor, started.agent, started.payload["agent"]) == (caller.actor, "ada", "ada")
         ask(fabric, caller, "complete", taskId=task_id, actor="ada", agent="ada")
         done = next(event for event in fabric.events(task_id=task_id) if event.type == "task.completed")
-        assert (done.actor, done.called_by) == ("ada", name)
+        assert (done.actor, done.called_by) == ("ada", caller.actor)
     elsewhere = fabric.create("For others", team="ops").task_id
     assert code(fabric, session("orc"), "claim", taskId=elsewhere, agent="out") == "actor_mismatch"
     assert code(fabric, session("orc"), "create", title="As a maintainer", actor="own") == "actor_mismatch"
@@ -219,8 +213,8 @@ def test_what_a_worker_prints_counts_as_its_own_word_only(policy: Policy | None)
     reviewed, other = in_review(fabric), fabric.create("Another").task_id
     run = fabric.claim(other, agent="ada").run_id
     worker = fabric.on_behalf_of(fabric.services.principal.passing_on("ada"))
-    (sent,) = worker.send(MESSAGE.format(task=reviewed, agent="rev", status="done"), run=run)
-    assert (sent.outcome, sent.reason) == ("rejected", "actor_mismatch")
+    (answer,) = worker.send(update(reviewed, "rev", status="done"), run=run)
+    assert (answer.outcome, answer.reason) == ("rejected", "actor_mismatch")
     assert fabric.get(reviewed).status == "review"
 
 
@@ -230,9 +224,8 @@ def test_where_unlisted_names_are_refused_they_read_and_write_nothing(caller: Ca
     task_id = fabric.create("Work").task_id
     assert code(fabric, caller, "create", title="Mine") == "not_allowed"
     assert code(fabric, caller, "claim", taskId=task_id) == "not_allowed"
-    message = MESSAGE.format(task=task_id, agent="stray", status="in-progress")
-    (sent,) = ask(fabric, caller, "send", messages=[message]).results
-    assert (sent["outcome"], sent["reason"]) == ("rejected", "not_allowed")
+    answer = sent(fabric, caller, update(task_id, "stray", status="in-progress"))
+    assert (answer["outcome"], answer["reason"]) == ("rejected", "not_allowed")
     assert ask(fabric, caller, "show", taskId=task_id)["status"] == "ready"
     fabric.tick()
     ask(fabric, session("ada"), "claim", taskId=task_id)
@@ -290,19 +283,11 @@ def test_a_name_that_nobody_chose_answers_no_handoff_to_the_maintainer_of_that_n
     nameless = Caller("own", session="own", default=True)
     task_id = fabric.create("Work").task_id
     fabric.claim(task_id, agent="ada")
-    wish = {
-        "type": "escalation",
-        "fromAgent": "ada",
-        "to": ["own"],
-        "taskId": task_id,
-        "reason": "may I?",
-        "rationale": "a choice",
-    }
-    handoff = ask(fabric, session("ada"), "handoff_new", **wish).handoff_id
+    wish = {"type": "escalation", "fromAgent": "ada", "to": ["own"], "reason": "may I?", "rationale": "a choice"}
+    handoff = ask(fabric, session("ada"), "handoff_new", taskId=task_id, **wish).handoff_id
     for operation, more in (("handoff_answer", {"text": "approved"}), ("handoff_accept", {"agent": "own"})):
-        with pytest.raises(AofError) as refused:  # which the audit records
+        with pytest.raises(NotAddressee):  # which the audit records
             ask(fabric, nameless, operation, handoffId=handoff, **more)
-        assert refused.value.code == "not_addressee"
     assert ask(fabric, session("own"), "handoff_answer", handoffId=handoff, text="no").state
 
 
@@ -328,9 +313,8 @@ def test_taking_all_metadata_away_takes_the_review_away_and_is_refused() -> None
     fabric = fabric_with()
     task_id = fabric.create("Work", agent="ada", metadata={"reviewRequired": True}).task_id
     fabric.claim(task_id, agent="ada")
-    with pytest.raises(AofError) as refused:
+    with pytest.raises(OwnWork):
         fabric.edit(task_id, actor="ada", metadata=None)
-    assert refused.value.code == "own_work"
 
 
 def test_without_a_chart_a_change_of_a_gate_is_recorded_and_not_refused() -> None:
@@ -347,10 +331,8 @@ def test_with_strict_identity_nobody_but_a_maintainer_approves_own_work() -> Non
     task_id = in_review(fabric)
     assert code(fabric, session("ada"), "approve", taskId=task_id) == "own_work"
     assert ask(fabric, Caller("ada"), "complete", taskId=task_id).status == "review"
-    (sent,) = ask(
-        fabric, session("ada"), "send", messages=[MESSAGE.format(task=task_id, agent="ada", status="done")]
-    ).results
-    assert fabric.get(task_id).status == "review", sent
+    answer = sent(fabric, session("ada"), update(task_id, "ada", status="done"))
+    assert fabric.get(task_id).status == "review", answer
     ask(fabric, session("bob"), "approve", taskId=task_id)
 
 
@@ -359,9 +341,8 @@ def test_a_run_does_not_approve_its_agents_work_with_the_secret_of_another_run()
     reviewed, other = in_review(fabric), fabric.create("Another").task_id
     secret = fabric.claim(other, agent="ada").secret
     assert isinstance(secret, str)
-    with pytest.raises(AofError) as refused:
+    with pytest.raises(OwnWork):
         fabric.as_run(secret).approve(reviewed, actor="ada")
-    assert refused.value.code == "own_work"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ By name, in a session of MCP and with a token of HTTP, with an org chart and wit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +20,17 @@ from aof.kernel.model import Policy
 from aof.runs.brief import brief
 from aof.runs.model import RunResult
 from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.tasks.model import Task
 from aof.testing import FakeClock, memory_fabric
 from aof.workflows.model import workflow_of
-from tests.kernel.test_callers import CHART, MESSAGE, WORKFLOW, ask, code, fabric_with, session, token
-from tests.support.messages import report
+from tests.kernel.test_callers import CHART, WORKFLOW, ask, code, fabric_with, sent, session, token
+from tests.support.messages import report, update
 
 WAYS: list[tuple[str, dict[str, Any]]] = [("approve", {}), ("update", {"status": "done"})]
 LATE = [(end, True) for end in ("in-progress", "review", "done", "ready", "cancelled", "blocked")]
 LATE += [(end, False) for end, _ in LATE if end != "ready"]  # without a run, it is new work on a ready task
 CALLERS: list[Callable[[str], Caller]] = [Caller, session, token]
+EndedWith = Callable[..., Task]
 
 
 def _done_by(fabric: Fabric, caller: Caller, agent: str | None = None) -> str:
@@ -50,10 +52,8 @@ def test_who_ran_the_work_approves_it_in_no_way(chart: bool, caller: Callable[[s
     task_id = _done_by(fabric, caller("ada"))
     for operation, given in WAYS:
         assert code(fabric, caller("ada"), operation, taskId=task_id, **given) == "own_work"
-    (sent,) = ask(
-        fabric, caller("ada"), "send", messages=[MESSAGE.format(task=task_id, agent="ada", status="done")]
-    ).results
-    assert fabric.get(task_id).status == "review", sent
+    answer = sent(fabric, caller("ada"), update(task_id, "ada", status="done"))
+    assert fabric.get(task_id).status == "review", answer
     assert ask(fabric, caller("rev"), "approve", taskId=task_id).status == "done"
 
 
@@ -259,13 +259,8 @@ def test_a_report_of_a_replaced_worker_changes_no_status_and_is_kept(
     task = fabric.get(task_id)
     (late,) = task.late_results
     assert task.status == end
-    assert (late.agent, late.run_id, late.outcome, late.summary, late.deliverables) == (
-        "ada",
-        old if named else None,
-        "done",
-        "Ada's.",
-        ("a.md",),
-    )
+    assert (late.agent, late.run_id) == ("ada", old if named else None)
+    assert (late.outcome, late.summary, late.deliverables) == ("done", "Ada's.", ("a.md",))
 
 
 def test_a_replaced_worker_sends_nothing_back_either() -> None:
@@ -298,58 +293,51 @@ def test_a_late_message_is_refused_and_kept() -> None:
     fabric = memory_fabric("mia")
     task_id, old = _replaced(fabric)
     for given in ({}, {"runId": old}):
-        (sent,) = fabric.send(report(task_id, "ada") | given)
-        assert (sent.outcome, sent.reason) == ("rejected", "stale_lease")
+        (answer,) = fabric.send(report(task_id, "ada") | given)
+        assert (answer.outcome, answer.reason) == ("rejected", "stale_lease")
     assert [(one.agent, one.run_id) for one in fabric.get(task_id).late_results] == [("ada", None), ("ada", old)]
     fabric.approve(task_id)
-    (sent,) = fabric.send(report(task_id, "ada", notes="still here"))
-    assert (sent.outcome, sent.reason, fabric.get(task_id).status) == ("rejected", "stale_lease", "done")
+    (answer,) = fabric.send(report(task_id, "ada", notes="still here"))
+    assert (answer.outcome, answer.reason, fabric.get(task_id).status) == ("rejected", "stale_lease", "done")
 
 
-@pytest.mark.parametrize("ends", ["session_end", "recover"])
-def test_a_result_file_of_an_earlier_run_is_kept_and_applied_to_no_other(ends: str, tmp_path: Path) -> None:
-    root = Path(init_data_dir(tmp_path / ".aof", actor="mia")[0])
-    clock = FakeClock()
+@pytest.fixture(params=["session_end", "recover"])
+def ended_with(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Fabric, EndedWith]]:
+    """A fabric on files, and how a run of it ends with a result file that says this."""
+    root, clock = Path(init_data_dir(tmp_path / ".aof", actor="mia")[0]), FakeClock()
     with open_fabric(root, actor="mia", clock=clock) as fabric:
-        task_id = fabric.create("Work").task_id
-        old = fabric.claim(task_id, agent="ada").run_id
-        fabric.release(task_id, agent="ada")
-        new = fabric.claim(task_id, agent="bob").run_id
-        said: dict[str, Any] = {
-            "task_id": task_id,
-            "agent_id": "ada",
-            "run_id": old,
-            "completed_at": "2026-01-05T09:00:00Z",
-        }
-        late = RunResult(**said, outcome="done", notes="Ada's.")
-        (root / "runs" / task_id / "run_result.json").write_bytes(msgspec.json.encode(late))
-        if ends == "session_end":
-            fabric.session_end(run=new)
-        else:
-            clock.sleep(301)
-            fabric.recover()
-        task = fabric.get(task_id)
-        assert task.status == "ready"
-        assert [(one.agent, one.run_id, one.summary) for one in task.late_results] == [("ada", old, "Ada's.")]
+
+        def end(current: str, task_id: str, **said: Any) -> Task:
+            result = RunResult(**said, task_id=task_id, completed_at="2026-01-05T09:00:00Z", outcome="done")
+            (root / "runs" / task_id / "run_result.json").write_bytes(msgspec.json.encode(result))
+            if request.param == "session_end":
+                fabric.session_end(run=current)
+            else:
+                clock.sleep(301)
+                fabric.recover()
+            return fabric.get(task_id)
+
+        yield fabric, end
 
 
-@pytest.mark.parametrize("ends", ["session_end", "recover"])
-def test_a_result_file_that_names_another_agent_does_not_make_the_work_that_ones(ends: str, tmp_path: Path) -> None:
-    root = Path(init_data_dir(tmp_path / ".aof", actor="mia")[0])
-    clock = FakeClock()
-    with open_fabric(root, actor="mia", clock=clock) as fabric:
-        task_id = fabric.create("Work", actor="ada").task_id
-        run = fabric.claim(task_id, agent="ada").run_id
-        said: dict[str, Any] = {"task_id": task_id, "agent_id": "bob", "completed_at": "2026-01-05T09:00:00Z"}
-        forged = RunResult(**said, run_id=run, outcome="done")
-        (root / "runs" / task_id / "run_result.json").write_bytes(msgspec.json.encode(forged))
-        if ends == "session_end":
-            fabric.session_end(run=run)
-        else:
-            clock.sleep(301)
-            fabric.recover()
-        task = fabric.get(task_id)
-        assert (task.status, task.retry.agents, task.retry.ran_by) == ("review", ("ada",), ("ada",))
+def test_a_result_file_of_an_earlier_run_is_kept_and_applied_to_no_other(ended_with: tuple[Fabric, EndedWith]) -> None:
+    fabric, end = ended_with
+    task_id = fabric.create("Work").task_id
+    old = fabric.claim(task_id, agent="ada").run_id
+    fabric.release(task_id, agent="ada")
+    task = end(fabric.claim(task_id, agent="bob").run_id, task_id, agent_id="ada", run_id=old, notes="Ada's.")
+    assert task.status == "ready"
+    assert [(one.agent, one.run_id, one.summary) for one in task.late_results] == [("ada", old, "Ada's.")]
+
+
+def test_a_result_file_that_names_another_agent_does_not_make_the_work_that_ones(
+    ended_with: tuple[Fabric, EndedWith],
+) -> None:
+    fabric, end = ended_with
+    task_id = fabric.create("Work", actor="ada").task_id
+    run = fabric.claim(task_id, agent="ada").run_id
+    task = end(run, task_id, agent_id="bob", run_id=run)
+    assert (task.status, task.retry.agents, task.retry.ran_by) == ("review", ("ada",), ("ada",))
 
 
 def test_the_reviewer_and_the_next_worker_see_what_came_too_late() -> None:

@@ -16,12 +16,13 @@ import pytest
 
 import aof
 from aof.api.fabric import Fabric
-from aof.errors import AlreadyClaimed, AofError, Unauthenticated
+from aof.errors import AlreadyClaimed, AofError, NotAllowed, Unauthenticated
 from aof.kernel.commands import Claim
+from aof.kernel.identity import refuse_in_run
 from aof.kernel.model import Policy
 from aof.kernel.results import Claimed
 from aof.runs.authentication import secret_of, understood
-from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.service.bootstrap import init_data_dir, open_fabric, own_secret
 from aof.service.runners.process_runner import KeptStream, Redaction
 from aof.testing import FakeClock, memory_fabric
 from tests.support.messages import report, update
@@ -104,17 +105,13 @@ def test_what_recovers_runs_needs_no_secret() -> None:
 def test_a_lease_without_a_digest_is_of_an_older_version_and_goes_on() -> None:
     fabric = memory_fabric(policy=ASKED)
     task_id = fabric.create("Old").task_id
-    fabric.services.dispatcher.dispatch_trusted(_claim_as_before(task_id))
+    fabric.services.dispatcher.dispatch_trusted(Claim(actor="ada", agent="ada", task_id=task_id))
     lease = fabric.get(task_id).lease
     assert lease is not None
     assert lease.secret_digest is None
     with pytest.raises(Unauthenticated):
         fabric.as_run(secret_of(lease.run_id, "ada", "0" * 64)).heartbeat(task_id)
     assert fabric.as_actor("ada").complete(task_id).status == "review"
-
-
-def _claim_as_before(task_id: str) -> Claim:
-    return Claim(actor="ada", agent="ada", task_id=task_id)
 
 
 def test_an_expired_secret_is_stale_once_the_run_was_recovered() -> None:
@@ -165,15 +162,8 @@ def test_nothing_shows_a_secret_by_itself(fabric: Fabric) -> None:
     random = _secret(work).rpartition("/")[2]
     parts = understood(_secret(work))
     view = fabric.as_run(_secret(work))
-    for shown in (
-        work,
-        parts,
-        view,
-        view.services.principal.identity,
-        fabric.show(work.task_id),
-        list(fabric.events()),
-    ):
-        assert random not in repr(shown)
+    shown = (work, parts, view, view.services.principal.identity, fabric.show(work.task_id), list(fabric.events()))
+    assert random not in repr(shown)
 
 
 @pytest.mark.parametrize("split", [1, 7, 20, 64, 200])
@@ -272,3 +262,28 @@ def test_a_person_is_shown_the_secret_only_where_it_is_needed(on_disk: Fabric, t
         shown.append(f"AOF_RUN_SECRET={on_disk.get(task_id).last_run}/ada/" in done.stdout)
         (root / "aof.toml").write_text("schemaVersion = 1\n")
     assert shown == [True, False]
+
+
+def test_a_process_with_a_runs_secret_is_refused_what_would_widen_its_rights() -> None:
+    with pytest.raises(NotAllowed) as refused:
+        refuse_in_run("make tokens", {"AOF_RUN_SECRET": "RUN-2026-01-01-001-1/ada/00"})
+    assert refused.value.code == "not_allowed"
+    assert "make tokens" in refused.value.message
+    assert "ada" not in refused.value.message
+
+
+@pytest.mark.parametrize("environment", [{}, {"AOF_RUN_SECRET": ""}, {"AOF_ACTOR": "ada"}])
+def test_a_process_without_a_runs_secret_is_not_refused(environment: dict[str, str]) -> None:
+    try:
+        refuse_in_run("make tokens", environment)
+    except NotAllowed as error:
+        pytest.fail(f"it was refused: {error}")
+
+
+@pytest.mark.parametrize("where", [None, "", "here"])
+def test_a_process_of_a_run_is_known_also_where_its_data_directory_is_not_named(
+    tmp_path: Path, where: str | None
+) -> None:
+    named = str(tmp_path) if where == "here" else where
+    variables = {"AOF_RUN_SECRET": "s"} | ({} if named is None else {"AOF_DATA_DIR": named})
+    assert own_secret(str(tmp_path), variables) == "s"

@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
 from aof.api.call import Caller
-from aof.api.fabric import Fabric
 from aof.kernel.model import Policy
-from tests.kernel.test_callers import ask, code, fabric_with, in_review, token
+from tests.kernel.test_callers import ask, code, fabric_with, in_review, sent, token
+from tests.support.messages import Fields, message, request, update
 
 
 def work_token(name: str) -> Caller:
     return Caller(name, "agent", proven=True, scope="work", token="t1")
-
-
-def message(kind: str, task_id: str, sender: str, /, **payload: Any) -> str:
-    fields = {
-        "protocol": "aof",
-        "version": 1,
-        "projectId": "unknown",
-        "type": kind,
-        "taskId": task_id,
-        "fromAgent": sender,
-        "toAgent": "pm",
-        "sentAt": "2026-01-05T09:00:00Z",
-        "payload": {"taskId": task_id, **payload},
-    }
-    return f"AOF/1 {json.dumps(fields)}"
-
-
-def sent(fabric: Fabric, caller: Caller, text: str) -> dict[str, Any]:
-    answer: dict[str, Any] = ask(fabric, caller, "send", messages=[text]).results[0]
-    return answer
 
 
 @pytest.mark.parametrize("chart", [True, False])
@@ -49,8 +26,7 @@ def test_a_token_for_work_approves_rejects_and_retries_nothing_by_another_operat
     assert code(fabric, rev, "update", taskId=reviewed, status="in-progress") == "not_allowed"
     assert code(fabric, lea, "update", taskId=dead, status="ready") == "not_allowed"
     for task_id, name, status in ((reviewed, "rev", "done"), (dead, "lea", "ready"), (reviewed, "lea", "cancelled")):
-        text = message("status.update", task_id, name, agentId=name, status=status)
-        assert sent(fabric, work_token(name), text)["reason"] == "not_allowed"
+        assert sent(fabric, work_token(name), update(task_id, name, status=status))["reason"] == "not_allowed"
     assert (fabric.get(reviewed).status, fabric.get(dead).status) == ("review", "deadletter")
 
 
@@ -107,20 +83,8 @@ def test_a_reviewer_does_not_take_over_what_is_routed_to_another() -> None:
     assert ask(fabric, token("rev"), "update", taskId=reviewed, status="in-progress").status == "in-progress"
 
 
-def handoff(task_id: str, parent: str, sender: str) -> str:
-    return message(
-        "handoff.request",
-        task_id,
-        sender,
-        parentTaskId=parent,
-        fromAgent=sender,
-        toAgent=sender,
-        acceptanceCriteria=["something else"],
-        expectedOutputs=[],
-        contextRefs=[],
-        constraints=[],
-        dueBy="2026-01-05T09:00:00Z",
-    )
+def handoff(task_id: str, parent: str, sender: str) -> Fields:
+    return request(task_id, parent, sender, sender, acceptanceCriteria=["something else"])
 
 
 @pytest.mark.parametrize("name", ["zed", "ada"])
@@ -148,9 +112,9 @@ def test_who_runs_a_task_hands_on_its_parts() -> None:
 def test_a_message_that_is_only_recorded_names_who_delivered_it(chart: bool) -> None:  # noqa: FBT001
     fabric = fabric_with(chart=chart)
     task_id = fabric.create("Work").task_id
-    sent(fabric, token("zed"), message("no.such.type", task_id, "lea"))
+    sent(fabric, token("zed"), message("no.such.type", task_id, "lea", {"taskId": task_id}))
     secret = fabric.claim(task_id, agent="ada").secret
-    fabric.as_actor("lea").as_run(str(secret)).send(message("status.update", task_id, "lea", agentId="lea", notes="x"))
+    fabric.as_actor("lea").as_run(str(secret)).send(update(task_id, "lea", notes="x"))
     kept = [event for event in fabric.events(task_id=task_id) if event.type.startswith("protocol.message.")]
     assert [(event.actor, event.payload["calledBy"]) for event in kept] == [("lea", "zed"), ("lea", "ada")]
 
@@ -165,8 +129,7 @@ def test_a_session_that_nobody_named_does_not_approve_with_the_rights_of_the_use
     assert code(fabric, unnamed, "complete", taskId=others) == "not_allowed"
     for task_id in (own, others):
         assert code(fabric, unnamed, "approve", taskId=task_id) == "not_allowed"
-        text = message("status.update", task_id, "own", agentId="own", status="done")
-        assert sent(fabric, unnamed, text)["reason"] == "not_allowed"
+        assert sent(fabric, unnamed, update(task_id, "own", status="done"))["reason"] == "not_allowed"
         assert fabric.get(task_id).status == "review"
     assert ask(fabric, Caller("own", session="own"), "approve", taskId=others).status == "done"
 
@@ -183,8 +146,7 @@ def test_who_may_not_reject_takes_no_work_out_of_its_review(operation: str, give
     fabric = fabric_with()
     reviewed = in_review(fabric, "bob", actor="ada")
     assert code(fabric, token("ada"), operation, taskId=reviewed, **given) == "not_allowed"
-    text = message("status.update", reviewed, "ada", agentId="ada", status="blocked")
-    assert sent(fabric, token("ada"), text)["reason"] == "not_allowed"
+    assert sent(fabric, token("ada"), update(reviewed, "ada", status="blocked"))["reason"] == "not_allowed"
     assert ask(fabric, token("rev"), operation, taskId=reviewed, **given).status == "blocked"
 
 

@@ -42,22 +42,26 @@ def directory(folder: Path, agents: dict[str, Any], settings: str = SETTINGS) ->
     return root
 
 
+def definition(root: Path, name: str, document: dict[str, Any]) -> None:
+    """Write an org chart or a template; JSON is YAML."""
+    (root / name).parent.mkdir(exist_ok=True)
+    (root / name).write_text(json.dumps(document), encoding="utf-8")
+
+
 def chart(root: Path, agents: dict[str, Any]) -> None:
-    """Write the org chart, and trust its commands; JSON is YAML."""
+    """Write the org chart, and trust its commands."""
     listed = [
         {"id": name} | (given if isinstance(given, dict) else {"runner": {"kind": "process", "command": given}})
         for name, given in agents.items()
     ]
-    (root / "org").mkdir(exist_ok=True)
-    (root / "org/org-chart.yaml").write_text(json.dumps({"schemaVersion": 1, "agents": listed}), encoding="utf-8")
+    definition(root, "org/org-chart.yaml", {"schemaVersion": 1, "agents": listed})
     if agents:
         trust_data_dir(root)
 
 
 def workflow(root: Path, document: dict[str, Any]) -> None:
-    """Write a template; JSON is YAML."""
-    (root / "workflows").mkdir(exist_ok=True)
-    (root / "workflows" / f"{document['name']}.yaml").write_text(json.dumps(document), encoding="utf-8")
+    """Write a template."""
+    definition(root, f"workflows/{document['name']}.yaml", document)
 
 
 def having(role: str, *words: str, **more: Any) -> dict[str, Any]:

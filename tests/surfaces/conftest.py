@@ -8,22 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from tests.surfaces.doors import Door, OverHttp, OverMcp, cli_door, http_door, mcp_door, python_door
+from aof.api.fabric import Fabric
+from aof.service.bootstrap import init_data_dir, open_fabric
+from tests.surfaces.doors import DOORS, Door, OverHttp, OverMcp
 
 Doors = dict[str, Door]
 
 
 @contextmanager
-def opened(folder: Callable[[], Path]) -> Iterator[Doors]:
+def opened(folder: Callable[[], Path], settings: str = "") -> Iterator[Doors]:
     """Every surface, each on a data directory of its own."""
     with ExitStack() as stack:
-        found: list[Door] = [
-            stack.enter_context(python_door(folder())),
-            stack.enter_context(cli_door(folder())),
-            stack.enter_context(mcp_door(folder())),
-            stack.enter_context(http_door(folder())),
-        ]
-        yield {door.name: door for door in found}
+        yield {name: stack.enter_context(door(folder(), settings)) for name, door in DOORS.items()}
+
+
+@pytest.fixture
+def fabric(tmp_path: Path) -> Iterator[Fabric]:
+    """A data directory with somebody at work."""
+    root, _ = init_data_dir(tmp_path / ".aof")
+    with open_fabric(root, actor="pm") as fabric:
+        yield fabric
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +35,12 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     """Every surface, for tests that do not mind what others have left there."""
     with opened(lambda: tmp_path_factory.mktemp("door")) as found:
         yield found
+
+
+@pytest.fixture(params=DOORS)
+def door(request: pytest.FixtureRequest, doors: Doors) -> Door:
+    """Each surface in turn."""
+    return doors[request.param]
 
 
 @pytest.fixture(scope="session")

@@ -10,17 +10,19 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
+import httpx2
 import msgspec
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult
 
 import aof
@@ -28,6 +30,7 @@ from aof.api.call import Caller, parameters, perform, wire_names
 from aof.api.catalogue import BY_NAME, Operation
 from aof.api.fabric import Fabric
 from aof.errors import AofError, Call
+from aof.service import serve
 from aof.service.bootstrap import init_data_dir, open_fabric
 from aof.surfaces.cli.hints import spell
 from aof.surfaces.cli.main import EXIT_BY_CODE, EXIT_BY_KIND
@@ -46,6 +49,30 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 Answer = dict[str, Any] | Refusal
+
+
+def answer_of(answer: Answer) -> dict[str, Any]:
+    """The answer, which is no refusal."""
+    assert isinstance(answer, dict), answer
+    return answer
+
+
+def refusal_of(answer: Answer, code: str) -> Refusal:
+    """The refusal, which has this code and a hint."""
+    assert isinstance(answer, Refusal), answer
+    assert answer.code == code, answer
+    assert answer.hint
+    return answer
+
+
+def code_of(answer: Answer) -> str:
+    """The code of a refusal; else that there was none."""
+    return answer.code if isinstance(answer, Refusal) else "yes"
+
+
+def root_of(fabric: Fabric) -> Path:
+    """Its data directory."""
+    return Path(fabric.store.paths.root)  # type: ignore[attr-defined]
 
 
 class Door(Protocol):
@@ -188,6 +215,11 @@ class OverHttp:
             return of_response(self.client.get(path, params=query))
         return of_response(self.client.post(path, content=msgspec.json.encode(arguments)))
 
+    def mcp(self, mode: str = "auto") -> AbstractContextManager[tuple[BlockingPortal, Client]]:
+        """A session of MCP with the same server, by the same token."""
+        token = self.client.headers["authorization"].removeprefix("Bearer ")
+        return mcp_over_http(str(self.client.base_url), token, mode)
+
 
 def of_tool(result: CallToolResult) -> Answer:
     """What a tool said; text and structured content say the same."""
@@ -274,6 +306,14 @@ def mcp_session(
             yield portal, connected
 
 
+@contextmanager
+def mcp_on(fabric: Fabric, **given: Any) -> Iterator[OverMcp]:
+    """A session of its own on somebody's data directory."""
+    root = root_of(fabric)
+    with mcp_session(root, **given) as (portal, client):
+        yield OverMcp(root, fabric, portal, client)
+
+
 def mcp_process(
     root: Path,
     *,
@@ -317,14 +357,25 @@ def http_door(folder: Path, settings: str = "", role: str = "admin") -> Iterator
             yield OverHttp(root, fabric, client)
 
 
+@contextmanager
+def mcp_over_http(url: str, token: str, mode: str = "auto", **headers: str) -> Iterator[tuple[BlockingPortal, Client]]:
+    """A session with a server on the loopback, by a token."""
+    sent = {"Authorization": f"Bearer {token}", **headers}
+    transport = streamable_http_client(f"{url}/mcp", http_client=httpx2.AsyncClient(headers=sent, timeout=60))
+    with start_blocking_portal() as portal:
+        client: AbstractContextManager[Client] = portal.wrap_async_context_manager(Client(transport, mode=mode))
+        with client as connected:
+            yield portal, connected
+
+
+DOORS: dict[str, Callable[[Path, str], AbstractContextManager[Door]]] = {
+    "python": python_door,
+    "cli": cli_door,
+    "mcp": mcp_door,
+    "http": http_door,
+}
+
+
 def new_token(root: Path, actor: str, role: str) -> str:
     """A token as `aof admin token create` gives it."""
-    said = OnTheCommandLine.run(_nowhere(root), "token", "create", "--for", actor, "--role", role)
-    assert isinstance(said, dict)
-    return str(said["token"])
-
-
-def _nowhere(root: Path) -> OnTheCommandLine:
-    door = OnTheCommandLine.__new__(OnTheCommandLine)
-    door.root, door.variables = root, {}
-    return door
+    return serve.create_token(str(root), actor, role).token

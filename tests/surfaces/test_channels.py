@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,17 +28,20 @@ from tests.support.messages import (
 from tests.support.requirements import requirement
 from tests.support.service import Up, chart, scripted
 from tests.support.warm import warm
+from tests.surfaces.conftest import Doors
 from tests.surfaces.doors import (
+    DOORS,
     WHO,
     Door,
     OnTheCommandLine,
     OverHttp,
     Refusal,
+    answer_of,
     cli_door,
     environment,
     http_door,
-    mcp_door,
     python_door,
+    refusal_of,
 )
 from tests.surfaces.tape import Tape
 
@@ -46,12 +49,6 @@ LIMIT = 10_000_000
 _SAID = ("protocol.", "delegation.", "task.warning", "task.transitioned")
 # Who speaks for several agents has to be a maintainer where there is a chart.
 MAINTAINED = f'maintainers = ["elsewhere", "{WHO}"]\n'
-_DOORS: dict[str, Callable[[Path, str], AbstractContextManager[Door]]] = {
-    "python": python_door,
-    "cli": cli_door,
-    "mcp": mcp_door,
-    "http": http_door,
-}
 
 
 def table(own: str, child: str, other: str) -> list[str]:
@@ -163,7 +160,7 @@ def channel(name: str, folder: Path) -> Iterator[Channel]:
         with python_door(folder, MAINTAINED) as door:
             yield Channel(door.root, door.elsewhere, None)
         return
-    with _DOORS[name](folder, MAINTAINED) as door:
+    with DOORS[name](folder, MAINTAINED) as door:
         yield Channel(door.root, door.elsewhere, lambda lines, run: sent(door, lines, run))
 
 
@@ -171,8 +168,7 @@ def sent(door: Door, lines: list[str], run: str) -> Answers:
     """Say all of it at once, for a run."""
     if isinstance(door, OnTheCommandLine):
         return by_cli(door.root, "\n".join(lines), "--run", run)
-    answer = door.ask("send", messages=lines, run=run)
-    assert isinstance(answer, dict), answer
+    answer = answer_of(door.ask("send", messages=lines, run=run))
     return list(answer["results"])
 
 
@@ -279,18 +275,14 @@ class TestTooLargeAnEnvelope:
         with http_door(tmp_path) as door:
             task_id = held(door.elsewhere)
             before = texts(door.root)
-            answer = door.ask("send", messages=[padded(task_id, LIMIT + 1)])
-            assert isinstance(answer, dict)
+            answer = answer_of(door.ask("send", messages=[padded(task_id, LIMIT + 1)]))
             assert [one["reason"] for one in answer["results"]] == ["payload_too_large"]
             assert refusals(door.elsewhere) == ["payload_too_large"]
-            more = door.ask("send", messages=[padded(task_id, 2 * LIMIT)])
-            assert isinstance(more, Refusal)
-            assert more.code == "payload_too_large"
+            refusal_of(door.ask("send", messages=[padded(task_id, 2 * LIMIT)]), "payload_too_large")
             assert texts(door.root) == before
             assert streamed(door, padded(task_id, 2 * LIMIT)) == "payload_too_large"
             assert texts(door.root) == before
-            next_one = door.ask("send", messages=[prefixed(update(task_id, progress="small"))])
-            assert isinstance(next_one, dict)
+            next_one = answer_of(door.ask("send", messages=[prefixed(update(task_id, progress="small"))]))
             assert next_one["results"][0]["outcome"] == "accepted"
 
     @pytest.mark.parametrize("size", [LIMIT + 1, 2 * LIMIT])
@@ -321,3 +313,22 @@ def streamed(door: OverHttp, text: str) -> str:
     body = json.dumps({"messages": [text]}).encode()
     parts = (body[at : at + 1_000_000] for at in range(0, len(body), 1_000_000))
     return str(door.client.post("/api/v1/send", content=parts).json()["error"]["code"])
+
+
+@pytest.mark.parametrize("name", DOORS)
+def test_what_comes_after_the_limit_of_one_send_is_refused_with_one_answer(tmp_path: Path, name: str) -> None:
+    with DOORS[name](tmp_path, "[messages]\nperSend = 3\n") as door:
+        task_id = door.elsewhere.create("Talk").task_id
+        notes = [json.dumps(update(task_id, WHO, notes=f"note {number}")) for number in range(5)]
+        head = door.elsewhere.store.head()
+        *taken, last = answer_of(door.ask("send", messages=["just talk", *notes, "talk"]))["results"]
+        assert [one["outcome"] for one in taken] == ["ignored", *["accepted"] * 3], taken
+        assert (last["outcome"], last["reason"]) == ("rejected", "too_many_messages")
+        assert "3 messages; 3 more" in last["detail"]
+        assert "perSend" in last["hint"]
+        refused = [event for event in door.elsewhere.events(after=head) if event.type == "protocol.message.rejected"]
+        assert [event.payload["reason"] for event in refused] == ["too_many_messages"]
+
+
+def test_a_thousand_is_the_limit_of_one_send_unless_the_settings_say_otherwise(doors: Doors) -> None:
+    assert doors["python"].elsewhere.services.environment.policy.messages_per_send == 1000

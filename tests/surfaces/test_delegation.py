@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from tests.surfaces.conftest import Doors
-from tests.surfaces.doors import Refusal
-
-SURFACES = ("python", "cli", "mcp", "http")
+from tests.surfaces.doors import Door, Refusal, answer_of
 
 
-@pytest.mark.parametrize("surface", SURFACES)
-def test_a_parent_waits_for_its_children_and_its_next_run_sees_their_results(doors: Doors, surface: str) -> None:
-    door = doors[surface]
+def test_a_parent_waits_for_its_children_and_its_next_run_sees_their_results(door: Door) -> None:
 
     def asked(operation: str, **given: Any) -> dict[str, Any]:
-        answer = door.ask(operation, **given)
-        assert isinstance(answer, dict), answer
-        return answer
+        return answer_of(door.ask(operation, **given))
 
     parent = door.elsewhere.create("Token refresh", review=False).task_id
     run = asked("claim", task_id=parent, agent="tester")["runId"]
@@ -46,12 +37,9 @@ def test_a_parent_waits_for_its_children_and_its_next_run_sees_their_results(doo
     assert asked("complete", task_id=parent, run=again["runId"], summary="it works")["status"] == "done"
 
 
-@pytest.mark.parametrize("surface", SURFACES)
-def test_a_delegation_without_a_timeout_has_that_of_the_settings(doors: Doors, surface: str) -> None:
-    door = doors[surface]
+def test_a_delegation_without_a_timeout_has_that_of_the_settings(door: Door) -> None:
     task_id = door.elsewhere.create("Token refresh").task_id
     given = {"from_agent": "tester", "to": ["bob"], "reason": "needs a test"}
-    started = door.ask("handoff_new", type="delegation", task_id=task_id, **given)
-    assert isinstance(started, dict), started
+    started = answer_of(door.ask("handoff_new", type="delegation", task_id=task_id, **given))
     shown = door.elsewhere.handoff_show(started["handoffId"])
     assert (shown.return_protocol.expected, shown.return_protocol.timeout) == (True, "3600000ms")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +15,16 @@ from aof.service.bootstrap import open_fabric
 from aof.service.runners.processes import processes_of_run
 from aof.service.upkeep import trust_data_dir
 from tests.support.requirements import requirement
-from tests.support.service import Up, directory, lives, scripted
-from tests.surfaces.doors import OnTheCommandLine, OverMcp, Refusal, mcp_door, mcp_session, of_tool
+from tests.support.service import Up, definition, directory, lives, scripted
+from tests.surfaces.doors import (
+    OnTheCommandLine,
+    OverMcp,
+    answer_of,
+    mcp_door,
+    mcp_session,
+    of_tool,
+    refusal_of,
+)
 
 PROCESS = {"kind": "process", "command": scripted("report=done")}
 EVERYBODY: dict[str, Any] = {
@@ -58,16 +65,14 @@ def cli(mcp: OverMcp) -> OnTheCommandLine:
 
 @pytest.fixture
 def team(mcp: OverMcp) -> None:
-    """An org chart, whose commands are trusted; JSON is YAML."""
-    (mcp.root / "org").mkdir(exist_ok=True)
-    (mcp.root / "org/org-chart.yaml").write_text(json.dumps(CHART), encoding="utf-8")
+    """An org chart, whose commands are trusted."""
+    definition(mcp.root, "org/org-chart.yaml", CHART)
     trust_data_dir(mcp.root)
 
 
 def dispatch(mcp: OverMcp, **given: Any) -> str:
     """The ID of a task that the tool has made."""
-    said = mcp.call("aof_dispatch", {"title": "Do it", "brief": "All of it."} | given)
-    assert isinstance(said, dict), said
+    said = answer_of(mcp.call("aof_dispatch", {"title": "Do it", "brief": "All of it."} | given))
     assert "warning" not in said
     return str(said["taskId"])
 
@@ -80,8 +85,7 @@ def front(root: Path, task_id: str) -> dict[str, Any]:
 
 def planned(cli: OnTheCommandLine) -> dict[str, str]:
     """Who would be given which task by the next tick, in its order."""
-    said = cli.run("tick", "--dry-run")
-    assert isinstance(said, dict)
+    said = answer_of(cli.run("tick", "--dry-run"))
     return {one["taskId"]: one["agent"] for one in said["actions"] if one["action"] == "assign"}
 
 
@@ -126,8 +130,7 @@ class TestTarget:
         by_tag = dispatch(mcp, tags=["sql", "api"])
         assert planned(cli) == {by_tag: "sue"}
         mcp.elsewhere.cancel(by_tag)
-        said = cli.run("create", "Needs both", "--capability", "sql", "--capability", "api")
-        assert isinstance(said, dict)
+        said = answer_of(cli.run("create", "Needs both", "--capability", "sql", "--capability", "api"))
         assert planned(cli) == {said["taskId"]: "sue"}
         assert "routing" not in front(mcp.root, said["taskId"]), "nobody was named"
 
@@ -139,18 +142,14 @@ def test_the_most_urgent_comes_first_however_late_it_was_dispatched(mcp: OverMcp
     ids = [dispatch(mcp, priority=one, agent="ada") for one in (*order, *order)]
     expected = [ids[place] for place in (3, 7, 2, 6, 1, 5, 0, 4)]
     assert list(planned(cli)) == expected
-    ready = cli.run("ready")
-    assert isinstance(ready, dict)
+    ready = answer_of(cli.run("ready"))
     assert [row["id"] for row in ready["tasks"]] == expected
     assert [front(mcp.root, one)["priority"] for one in ids] == [*order, *order]
 
     for bad in ("urgent", "Critical", "", 1):
-        refused = mcp.call("aof_dispatch", {"title": "Do it", "brief": "Now.", "priority": bad})
-        assert isinstance(refused, Refusal), bad
-        assert refused.code == "invalid"
+        refused = refusal_of(mcp.call("aof_dispatch", {"title": "Do it", "brief": "Now.", "priority": bad}), "invalid")
         assert all(one in f"{refused.message} {refused.hint}" for one in order), refused
-    refused = cli.run("create", "Do it", "--priority", "urgent")
-    assert isinstance(refused, Refusal)
+    refused = refusal_of(cli.run("create", "Do it", "--priority", "urgent"), "invalid")
     assert all(one in f"{refused.message} {refused.hint}" for one in order), refused
     assert mcp.elsewhere.list().total == len(ids), "a refused dispatch makes no task"
 
@@ -166,32 +165,6 @@ def test_an_urgent_task_that_waits_holds_up_nothing(mcp: OverMcp, cli: OnTheComm
     mcp.elsewhere.complete(blocker, run=run)
     mcp.elsewhere.approve(blocker)
     assert planned(cli) == {urgent: "otto"}, "now the low one waits: there is room for one"
-
-
-def test_a_child_and_its_metadata_are_kept_and_a_dead_parent_is_refused(mcp: OverMcp) -> None:
-    nested = {"plan": {"steps": [1, {"deep": [None, True, 2.5, "ü"]}]}, "unheardOf": [], "a.b": ""}
-    parent = dispatch(mcp)
-    child = dispatch(mcp, parentId=parent[-3:], metadata=nested)
-    assert front(mcp.root, child)["parentId"] == parent
-    for tool, given in (
-        ("aof_task_edit", {"title": "Other", "priority": "high", "routing": {"tags": ["x"]}}),
-        ("aof_task_update", {"body": "Another body.\n"}),
-        ("aof_task_block", {"reason": "no key"}),
-        ("aof_task_unblock", {}),
-    ):
-        assert isinstance(mcp.call(tool, {"taskId": child} | given), dict), tool
-    assert front(mcp.root, child)["metadata"] == nested
-    shown = mcp.ask("show", task_id=child)
-    assert isinstance(shown, dict)
-    assert shown["metadata"] == nested
-
-    assert isinstance(mcp.call("aof_task_cancel", {"taskId": parent}), dict)
-    total = mcp.elsewhere.list().total
-    for dead, code in ((parent, "cancel_requested"), ("999", "task_not_found")):
-        refused = mcp.call("aof_dispatch", {"title": "Late", "brief": "Too late.", "parentId": dead})
-        assert isinstance(refused, Refusal)
-        assert (refused.code, bool(refused.hint)) == (code, True)
-    assert mcp.elsewhere.list().total == total
 
 
 @requirement("tools.cancel.running")
@@ -238,34 +211,32 @@ def test_a_cancelled_worker_is_asked_then_made_to_stop_and_writes_nothing_more(t
 
 @requirement("tools.dispatch.parent-and-metadata")
 def test_a_dispatched_child_stands_below_its_parent_and_keeps_its_metadata(mcp: OverMcp, cli: OnTheCommandLine) -> None:
-    nested = {"estimate": 3, "links": {"pr": [17, {"draft": None, "deep": {"er": "ja"}}]}, "vendor.x": False}
+    links = {"pr": [17, {"draft": None, "deep": {"er": [True, 2.5, "ü"]}}]}
+    nested = {"estimate": 3, "links": links, "vendor.x": False, "unheardOf": [], "empty": ""}
     parent = dispatch(mcp)
     child = dispatch(mcp, parentId=parent[-3:], metadata=nested)
     assert front(mcp.root, child)["parentId"] == parent
 
     def edges() -> set[tuple[str, str, str]]:
-        view = cli.run("snapshot")
-        assert isinstance(view, dict)
+        view = answer_of(cli.run("snapshot"))
         return {(edge["sourceId"], edge["kind"], edge["targetId"]) for edge in view["taskGraph"]["edges"]}
 
     assert edges() == {(parent, "child", child), (child, "parent", parent)}
 
     for tool, given in (
-        ("aof_task_edit", {"title": "Do it well"}),
-        ("aof_task_edit", {"metadata": {"more": True}}),
+        ("aof_task_edit", {"title": "Do it well", "priority": "high", "routing": {"tags": ["x"]}}),
         ("aof_task_update", {"body": "Other words."}),
-        ("aof_task_edit", {"priority": "high"}),
+        ("aof_task_block", {"reason": "no key"}),
+        ("aof_task_unblock", {}),
     ):
-        said = mcp.call(tool, {"taskId": child} | given)
-        assert isinstance(said, dict), said
+        answer_of(mcp.call(tool, {"taskId": child} | given))
+    assert front(mcp.root, child)["metadata"] == answer_of(mcp.ask("show", task_id=child))["metadata"] == nested
+    answer_of(mcp.call("aof_task_edit", {"taskId": child, "metadata": {"more": True}}))
     kept = front(mcp.root, child)["metadata"]
-    assert {name: kept[name] for name in nested} == nested
-    assert kept["more"] is True
+    assert (kept["estimate"], kept["links"], kept["vendor.x"], kept["more"]) == (3, links, False, True)
 
-    before = edges()
-    mcp.elsewhere.cancel(parent, reason="superseded")
-    for wrong, code in ((parent, "cancel_requested"), ("TASK-1999-01-01-001", "task_not_found")):
-        refused = mcp.call("aof_dispatch", {"title": "Late", "brief": "Too late.", "parentId": wrong})
-        assert isinstance(refused, Refusal)
-        assert refused.code == code
-    assert edges() == before
+    before, total = edges(), mcp.elsewhere.list().total
+    answer_of(mcp.call("aof_task_cancel", {"taskId": parent, "reason": "superseded"}))
+    for wrong, code in ((parent, "cancel_requested"), ("999", "task_not_found")):
+        refusal_of(mcp.call("aof_dispatch", {"title": "Late", "brief": "Too late.", "parentId": wrong}), code)
+    assert (edges(), mcp.elsewhere.list().total) == (before, total)

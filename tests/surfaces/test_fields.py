@@ -3,45 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from aof.tasks.fields import LISTED, PLAIN
 from tests.support.clones import cloned, origin
 from tests.support.fields import first, second
-from tests.surfaces.conftest import Doors
-from tests.surfaces.doors import Door
+from tests.surfaces.doors import Door, answer_of
 
 BY_NAMES = {row.key: row.name for row in PLAIN}
 
 
-def _asked(door: Door, operation: str, **given: Any) -> dict[str, Any]:
-    answer = door.ask(operation, **given)
-    assert isinstance(answer, dict), answer
-    return answer
-
-
-@pytest.mark.parametrize("surface", ["python", "cli", "mcp", "http"])
-def test_every_field_is_set_shown_listed_changed_and_taken_away(doors: Doors, surface: str) -> None:
-    door, given, other = doors[surface], first(), second()
-    task_id = _asked(door, "create", title="Full", brief="All of it.", **given)["taskId"]
-    shown = _asked(door, "show", task_id=task_id)
+def test_every_field_is_set_shown_listed_changed_and_taken_away(door: Door) -> None:
+    given, other = first(), second()
+    task_id = answer_of(door.ask("create", title="Full", brief="All of it.", **given))["taskId"]
+    shown = answer_of(door.ask("show", task_id=task_id))
     assert {name: shown[key] for key, name in BY_NAMES.items()} == given
-    (row,) = [one for one in _asked(door, "list")["tasks"] if one["id"] == task_id]
+    (row,) = [one for one in answer_of(door.ask("list"))["tasks"] if one["id"] == task_id]
     assert {one.name: row[one.key] for one in LISTED} == {one.name: given[one.name] for one in LISTED}
-    changed = _asked(door, "edit", task_id=task_id, **other)
+    changed = answer_of(door.ask("edit", task_id=task_id, **other))
     assert sorted(changed["updatedFields"]) == sorted(BY_NAMES)
-    shown = _asked(door, "show", task_id=task_id)
+    shown = answer_of(door.ask("show", task_id=task_id))
     assert {name: shown[key] for key, name in BY_NAMES.items() if key in shown} == {
         name: value
         for name, value in other.items()
         if name != "visibility"  # which is the default again
     }
-    _asked(door, "edit", task_id=task_id, clear=[row.clear for row in PLAIN if row.clear])
-    assert not {row.key for row in PLAIN if row.clear} & _asked(door, "show", task_id=task_id).keys()
-    _asked(door, "undo", task_id=task_id)
-    assert _asked(door, "show", task_id=task_id)["estimate"] == other["estimate"]
+    answer_of(door.ask("edit", task_id=task_id, clear=[row.clear for row in PLAIN if row.clear]))
+    assert not {row.key for row in PLAIN if row.clear} & answer_of(door.ask("show", task_id=task_id)).keys()
+    answer_of(door.ask("undo", task_id=task_id))
+    assert answer_of(door.ask("show", task_id=task_id))["estimate"] == other["estimate"]
 
 
 def test_an_estimate_of_each_clone_comes_to_the_other_and_of_two_the_later_stands(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal
 
 import anyio
@@ -14,8 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY, CallToolResult, Request, RequestParams, Result
 
 from aof.api.fabric import Fabric
-from aof.service.bootstrap import init_data_dir, open_fabric
-from tests.surfaces.doors import mcp_process
+from tests.surfaces.doors import mcp_process, root_of
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 NEWEST = "2026-07-28"
@@ -52,14 +49,6 @@ class Ask(Request[About, str]):
     params: About
 
 
-@pytest.fixture
-def fabric(tmp_path: Path) -> Iterator[Fabric]:
-    """A data directory with somebody at work."""
-    root, _ = init_data_dir(tmp_path / ".aof")
-    with open_fabric(root, actor="pm") as fabric:
-        yield fabric
-
-
 class Tasks(ClientExtension):
     """A client that knows the extension and keeps the handles that it is given."""
 
@@ -79,7 +68,7 @@ class Tasks(ClientExtension):
 
 def _talk(fabric: Fabric, calls: Any, *extensions: ClientExtension) -> Any:
     async def talk() -> Any:
-        root = Path(fabric.store.paths.root)  # type: ignore[attr-defined]
+        root = root_of(fabric)
         async with Client(mcp_process(root), mode=NEWEST, extensions=extensions) as client:
             return await calls(client)
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
-import httpx2
 import pytest
-from anyio.from_thread import start_blocking_portal
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from aof.api.fabric import Fabric
 from aof.service.bootstrap import init_data_dir, open_fabric
-from tests.kernel.test_ways_around import message
+from tests.support.messages import prefixed, update
+from tests.support.service import definition
 from tests.surfaces.doors import (
     Answer,
     Door,
@@ -26,9 +22,12 @@ from tests.surfaces.doors import (
     OverHttp,
     OverMcp,
     Refusal,
+    answer_of,
+    code_of,
     http_server,
     mcp_session,
     new_token,
+    root_of,
 )
 
 CHART = {
@@ -71,35 +70,23 @@ def fabric(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fabric]:
         settings = Path(root, "aof.toml")
         settings.write_text(f'identity = "strict"\n{settings.read_text()}')
     for name, document in documents.items():
-        file = Path(root, name)
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps(document))
+        definition(Path(root), name, document)
     with open_fabric(root, actor="pm") as fabric:
         yield fabric
 
 
-def _root(fabric: Fabric) -> Path:
-    return Path(fabric.store.paths.root)  # type: ignore[attr-defined]
-
-
 def _doors(fabric: Fabric, stack: ExitStack, name: str = "ada") -> Iterator[Door]:
     """Every surface, each called by the same name."""
-    root = _root(fabric)
+    root = root_of(fabric)
     if name == "ada":
         yield AsAda(root, fabric)
     yield OnTheCommandLine(root, fabric, {"AOF_ACTOR": name})
     yield OverMcp(root, fabric, *stack.enter_context(mcp_session(root, tools="all", actor=name)))
     headers = {"Authorization": f"Bearer {new_token(root, name, 'admin')}"}
     url = stack.enter_context(http_server(root))
-    yield OverHttp(root, fabric, stack.enter_context(httpx.Client(base_url=url, headers=headers, timeout=60)))
-    portal = stack.enter_context(start_blocking_portal())
-    transport = streamable_http_client(f"{url}/mcp", http_client=httpx2.AsyncClient(headers=headers))
-    client = portal.wrap_async_context_manager(Client(transport, mode="auto"))
-    yield OverMcp(root, fabric, portal, stack.enter_context(client))
-
-
-def _code(answer: Answer) -> str:
-    return answer.code if isinstance(answer, Refusal) else "yes"
+    http = OverHttp(root, fabric, stack.enter_context(httpx.Client(base_url=url, headers=headers, timeout=60)))
+    yield http
+    yield OverMcp(root, fabric, *stack.enter_context(http.mcp()))
 
 
 def _gated(fabric: Fabric) -> str:
@@ -112,7 +99,7 @@ def test_a_worker_turns_no_conditional_hop_off(fabric: Fabric) -> None:
             task_id = _gated(fabric)
             fabric.claim(task_id, agent="ada")
             said = door.ask("edit", task_id=task_id, metadata={"touchesAuth": False}, priority="low")
-            assert _code(said) == "not_allowed", door.name
+            assert code_of(said) == "not_allowed", door.name
             assert isinstance(said, Refusal)
             assert "touchesAuth" in said.message
             fabric.complete(task_id, agent="ada", outcome="complete")
@@ -124,14 +111,14 @@ def test_a_worker_becomes_no_owner_and_ends_nobodys_run(fabric: Fabric) -> None:
         for door in _doors(fabric, stack):
             task_id = fabric.create("Work").task_id
             held = fabric.claim(task_id, agent="ada")
-            assert _code(door.ask("edit", task_id=task_id, owner="ada")) in ("not_allowed", "invalid"), door.name
+            assert code_of(door.ask("edit", task_id=task_id, owner="ada")) in ("not_allowed", "invalid"), door.name
             door.ask("bulk", command="edit", task_ids=[task_id], changes={"owner": "ada"})
             assert fabric.get(task_id).owner is None, door.name
             held.release()
             fabric.claim(task_id, agent="bob")
             for operation, given in (("block", {"reason": "mine"}), ("pause", {})):
-                assert _code(door.ask(operation, task_id=task_id, **given)) == "not_allowed", (door.name, operation)
-            text = message("status.update", task_id, "ada", agentId="ada", status="blocked", blockers=["mine"])
+                assert code_of(door.ask(operation, task_id=task_id, **given)) == "not_allowed", (door.name, operation)
+            text = prefixed(update(task_id, "ada", status="blocked", blockers=["mine"]))
             sent = door.ask("send", messages=[text])
             rows = [] if isinstance(sent, Refusal) else sent["results"]
             assert all(row["outcome"] == "rejected" for row in rows), door.name
@@ -146,13 +133,12 @@ def test_an_edit_of_the_file_waits_for_a_maintainer_whoever_asks_next(fabric: Fa
             task_id = fabric.create("Work", metadata={"reviewRequired": True}).task_id
             fabric.claim(task_id, agent="ada")
             fabric.complete(task_id, agent="ada")
-            lies = _root(fabric) / f"tasks/review/{task_id}.md"
-            lies.rename(_root(fabric) / f"tasks/done/{task_id}.md")
-            shown = door.ask("show", task_id=task_id)
-            assert isinstance(shown, dict), door.name
+            lies = root_of(fabric) / f"tasks/review/{task_id}.md"
+            lies.rename(root_of(fabric) / f"tasks/done/{task_id}.md")
+            shown = answer_of(door.ask("show", task_id=task_id))
             assert (shown["status"], shown["problem"]["code"]) == ("review", "edit_waits"), door.name
-            assert _code(door.ask("sync", accept=task_id)) == "not_allowed", door.name
-            assert _code(door.ask("sync", refuse=task_id)) == "not_allowed", door.name
+            assert code_of(door.ask("sync", accept=task_id)) == "not_allowed", door.name
+            assert code_of(door.ask("sync", refuse=task_id)) == "not_allowed", door.name
             door.ask("sync")
             door.ask("doctor", fix=True)
             assert fabric.get(task_id).status == "review", door.name
@@ -163,11 +149,9 @@ def test_a_maintainer_accepts_an_edit_or_turns_it_down_on_every_surface(fabric: 
         for door in _doors(fabric, stack, "pm"):
             for parameter, priority in (("accept", False), ("refuse", None)):
                 task_id = fabric.create("Work").task_id
-                file = _root(fabric) / f"tasks/ready/{task_id}.md"
+                file = root_of(fabric) / f"tasks/ready/{task_id}.md"
                 file.write_text(file.read_text().replace("---\n", '---\nmetadata: {"reviewRequired": false}\n', 1))
-                items = door.ask("inbox", kind=["edit"])
-                assert isinstance(items, dict)
+                items = answer_of(door.ask("inbox", kind=["edit"]))
                 assert [one["taskId"] for one in items["items"]] == [task_id], door.name
-                answer = door.ask("sync", **{parameter: task_id})
-                assert isinstance(answer, dict), (door.name, answer)
+                answer_of(door.ask("sync", **{parameter: task_id}))
                 assert fabric.get(task_id).metadata.get("reviewRequired") is priority, door.name

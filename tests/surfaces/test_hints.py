@@ -16,18 +16,24 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
-import httpx2
 import pytest
-from anyio.from_thread import start_blocking_portal
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from aof.api.call import wire_names
 from aof.api.catalogue import BY_NAME, TIERS, listed_in
 from aof.errors import AofError, Call
 from aof.service import serve
 from aof.surfaces.cli.main import main
-from tests.surfaces.doors import OnTheCommandLine, OverHttp, Refusal, errors_below, of_response, of_tool, room
+from tests.support.service import definition
+from tests.surfaces.doors import (
+    OnTheCommandLine,
+    OverHttp,
+    Refusal,
+    errors_below,
+    mcp_over_http,
+    of_response,
+    of_tool,
+    room,
+)
 from tests.surfaces.provocations import CHART, CHARTED, NOT_BY_A_CALL, PLAIN, WHO, Asked, Scene
 
 _BOUND = 60.0
@@ -58,10 +64,7 @@ def _filled(scene: Scene, given: dict[str, Any]) -> dict[str, Any]:
 
 def _mcp(scene: Scene, address: str, tier: str, stack: ExitStack) -> Surface:
     token = serve.create_token(str(scene.root), WHO, None, scope="lead", tools=tier).token
-    http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=_BOUND)
-    portal = stack.enter_context(start_blocking_portal())
-    transport = streamable_http_client(f"{address}/mcp", http_client=http)
-    client = stack.enter_context(portal.wrap_async_context_manager(Client(transport)))
+    portal, client = stack.enter_context(mcp_over_http(address, token))
     listed = {tool.name for tool in portal.call(client.list_tools).tools}
     assert listed == {"aof_help", *(operation.tool for operation in listed_in((tier,)))}
 
@@ -134,8 +137,7 @@ def _surfaces(
     with ExitStack() as stack:
         root, fabric = stack.enter_context(room(folder))
         if chart is not None:
-            (root / "org").mkdir(exist_ok=True)
-            (root / "org/org-chart.yaml").write_text(json.dumps(chart), encoding="utf-8")
+            definition(root, "org/org-chart.yaml", chart)
         scene = Scene(root, fabric)
         (address,) = stack.enter_context(serve.beside(str(root), serve.Doors(port=0)))
         found = [_mcp(scene, address, tier, stack) for tier in TIERS]

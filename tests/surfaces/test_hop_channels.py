@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,16 +14,10 @@ from aof.workflows.model import workflow_of
 from tests.support.messages import prefixed, report, update
 from tests.support.service import Up, chart, scripted, workflow
 from tests.support.workflows import REVIEW
-from tests.surfaces.doors import WHO, Door, cli_door, http_door, mcp_door, python_door
+from tests.surfaces.doors import DOORS, WHO, python_door
 from tests.surfaces.tape import TAG
 from tests.surfaces.test_channels import MAINTAINED, plain, sent
 
-_DOORS: dict[str, Callable[[Path, str], AbstractContextManager[Door]]] = {
-    "python": python_door,
-    "cli": cli_door,
-    "mcp": mcp_door,
-    "http": http_door,
-}
 _SAID = ("protocol.", "task.hop.", "task.completed", "task.attempt.", "task.transitioned")
 
 
@@ -86,7 +78,7 @@ def _comparable(found: list[Any]) -> list[Any]:
 
 def by_door(name: str, folder: Path, *senders: str) -> Outcome:
     """Rev has claimed the hop, and the table is said."""
-    with _DOORS[name](folder, MAINTAINED) as door:
+    with DOORS[name](folder, MAINTAINED) as door:
         task_id, first = prepared(door.root, door.elsewhere)
         run = door.elsewhere.claim(task_id, agent="rev", hop="code-review").run_id
         answers = [(one["outcome"], one.get("reason")) for one in sent(door, table(task_id, first, *senders), run)]

@@ -10,7 +10,7 @@ import pytest
 
 from aof.surfaces.http.responses import PREFIX
 from tests.support.desk import contents
-from tests.surfaces.doors import OnTheCommandLine, OverHttp, http_door, new_token
+from tests.surfaces.doors import OnTheCommandLine, OverHttp, answer_of, http_door, new_token
 
 FOREIGN = ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "")
 
@@ -70,8 +70,7 @@ def test_a_reader_reads_and_changes_nothing(http: OverHttp) -> None:
 
 def test_a_revoked_token_is_no_longer_known(http: OverHttp) -> None:
     cli = OnTheCommandLine(http.root, http.elsewhere)
-    made = cli.run("token", "create", "--for", "eve", "--role", "agent")
-    assert isinstance(made, dict)
+    made = answer_of(cli.run("token", "create", "--for", "eve", "--role", "agent"))
     headers = {"Authorization": f"Bearer {made['token']}"}
     assert httpx.get(f"{http.client.base_url}{PREFIX}/list", headers=headers).status_code == 200
     assert cli.run("token", "revoke", made["id"]) == {"id": made["id"], "revoked": True}
@@ -80,8 +79,7 @@ def test_a_revoked_token_is_no_longer_known(http: OverHttp) -> None:
 
 def test_a_token_is_shown_once_and_kept_as_a_digest(http: OverHttp) -> None:
     cli = OnTheCommandLine(http.root, http.elsewhere)
-    made = cli.run("token", "create", "--for", "mallory")
-    assert isinstance(made, dict)
+    made = answer_of(cli.run("token", "create", "--for", "mallory"))
     _, _, secret = made["token"].split("_", 2)
     assert made["role"] == "agent"
     kept = [path for path in Path(http.root).rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]

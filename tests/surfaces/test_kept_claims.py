@@ -5,53 +5,43 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
-from anyio.from_thread import start_blocking_portal
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from aof.api.call import Caller, parameters, perform
 from aof.api.catalogue import BY_NAME
 from aof.api.fabric import Fabric
 from aof.kernel.model import millis
-from aof.service.bootstrap import init_data_dir, open_fabric
 from aof.workflows.model import leases
-from tests.support.messages import message
+from tests.support.messages import update
+from tests.support.service import workflow
 from tests.support.waiting import eventually
-from tests.surfaces.doors import Refusal, http_server, mcp_session, new_token, of_tool
+from tests.support.workflows import hop, template
+from tests.surfaces.doors import (
+    Refusal,
+    http_server,
+    mcp_over_http,
+    mcp_session,
+    new_token,
+    of_tool,
+    refusal_of,
+    root_of,
+)
 
 HOUR = 3_600_000
 
 
-@pytest.fixture
-def fabric(tmp_path: Path) -> Iterator[Fabric]:
-    """A data directory that agents use over MCP."""
-    root, _ = init_data_dir(tmp_path / ".aof")
-    with open_fabric(root, actor="pm") as fabric:
-        yield fabric
-
-
-def _root(fabric: Fabric) -> Path:
-    return Path(fabric.store.paths.root)  # type: ignore[attr-defined]
-
-
 def _once(fabric: Fabric, tool: str, /, *words: str, actor: str = "ada", **given: Any) -> Any:
     """One call in a session of its own, on a server process of its own."""
-    with mcp_session(_root(fabric), words=words, actor=actor) as (portal, client):
+    with mcp_session(root_of(fabric), words=words, actor=actor) as (portal, client):
         return of_tool(portal.call(client.call_tool, tool, given))
 
 
 @contextmanager
 def _over_http(url: str, token: str, mode: str, **headers: str) -> Iterator[Any]:
-    sent = {"Authorization": f"Bearer {token}", **headers}
-    with start_blocking_portal() as portal:
-        transport = streamable_http_client(f"{url}/mcp", http_client=httpx2.AsyncClient(headers=sent))
-        with portal.wrap_async_context_manager(Client(transport, mode=mode)) as client:
-            yield lambda tool, **given: of_tool(portal.call(client.call_tool, tool, given))
+    with mcp_over_http(url, token, mode, **headers) as (portal, client):
+        yield lambda tool, **given: of_tool(portal.call(client.call_tool, tool, given))
 
 
 @pytest.mark.parametrize("how", ["the claim says so", "the connection says so"])
@@ -66,9 +56,9 @@ def test_on_stdio_a_kept_claim_is_worked_on_and_completed_in_later_processes(fab
     assert fabric.get(task_id).status == "in-progress"
     again = _once(fabric, "aof_task_claim", *words, taskId=task_id, **keep)
     assert (again["runId"], again["held"]) == (claimed["runId"], True)
-    stranger = _once(fabric, "aof_task_complete", *words, actor="bob", taskId=task_id, summary="Mine.")
-    assert isinstance(stranger, Refusal)
-    assert stranger.code == "not_lease_holder"
+    refusal_of(
+        _once(fabric, "aof_task_complete", *words, actor="bob", taskId=task_id, summary="Mine."), "not_lease_holder"
+    )
     assert _once(fabric, "aof_task_update", *words, taskId=task_id, body="# Half\n")["bodyUpdated"]
     assert _once(fabric, "aof_task_complete", *words, taskId=task_id, summary="Whole.")["status"] == "done"
     assert fabric.get(task_id).last_run == claimed["runId"]
@@ -87,7 +77,7 @@ def test_on_stdio_a_claim_that_refuses_to_be_kept_ends_with_its_session(fabric: 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 @pytest.mark.parametrize("secrets", ["asked for", "not asked for"])
 def test_over_http_the_token_is_what_a_kept_claim_is_known_by(fabric: Fabric, mode: str, secrets: str) -> None:
-    root = _root(fabric)
+    root = root_of(fabric)
     if secrets == "asked for":
         (root / "aof.toml").write_text('schemaVersion = 1\nmaintainers = ["pm"]\n[identity]\nrequireSecret = true\n')
     task_id = fabric.create("By token", review=False).task_id
@@ -132,7 +122,7 @@ def test_a_token_that_may_only_read_does_not_renew_a_kept_claim_of_its_name(fabr
 
 
 def test_where_secrets_are_asked_for_a_session_without_a_token_cannot_keep_a_claim(fabric: Fabric) -> None:
-    (_root(fabric) / "aof.toml").write_text('maintainers = ["pm"]\n[identity]\nrequireSecret = true\n')
+    (root_of(fabric) / "aof.toml").write_text('maintainers = ["pm"]\n[identity]\nrequireSecret = true\n')
     task_id = fabric.create("Proven").task_id
     refused = _once(fabric, "aof_task_claim", "--keep", taskId=task_id)
     assert isinstance(refused, Refusal)
@@ -143,9 +133,7 @@ def test_where_secrets_are_asked_for_a_session_without_a_token_cannot_keep_a_cla
 @pytest.mark.parametrize("gated", [False, True])
 def test_on_a_connection_that_keeps_claims_a_run_begun_by_an_update_is_kept_too(fabric: Fabric, *, gated: bool) -> None:
     if gated:
-        template = _root(fabric) / "workflows" / "one.yaml"
-        template.parent.mkdir(exist_ok=True)
-        template.write_text("name: one\nhops:\n  - id: build\n    role: builder\n")
+        workflow(root_of(fabric), template(hop("build"), name="one"))
     task_id = fabric.create("Begun", review=False, workflow="one" if gated else None).task_id
     _once(fabric, "aof_task_update", "--keep", taskId=task_id, status="in-progress")
     (begun,) = leases(fabric.get(task_id))
@@ -158,10 +146,7 @@ def test_on_a_connection_that_keeps_claims_a_run_begun_by_a_message_or_an_accept
     fabric: Fabric,
 ) -> None:
     by_message, handed = (fabric.create(title, review=False).task_id for title in ("By message", "Handed over"))
-    said = message(
-        "status.update", by_message, "ada", {"taskId": by_message, "agentId": "ada", "status": "in-progress"}
-    )
-    sent = _once(fabric, "aof_send", "--keep", messages=[said])
+    sent = _once(fabric, "aof_send", "--keep", messages=[update(by_message, status="in-progress")])
     assert "error" not in sent["results"][0]
     run = fabric.claim(handed, agent="pm").run_id
     given = fabric.handoff_new(
@@ -175,7 +160,7 @@ def test_on_a_connection_that_keeps_claims_a_run_begun_by_a_message_or_an_accept
 
 
 def test_where_a_claim_cannot_be_kept_the_hint_shows_one_that_is_not(fabric: Fabric) -> None:
-    (_root(fabric) / "aof.toml").write_text('maintainers = ["pm"]\n[identity]\nrequireSecret = true\n')
+    (root_of(fabric) / "aof.toml").write_text('maintainers = ["pm"]\n[identity]\nrequireSecret = true\n')
     task_id = fabric.create("Proven").task_id
     refused = _once(fabric, "aof_task_claim", "--keep", taskId=task_id)
     shown = json.loads(refused.hint[refused.hint.index("aof_task_claim(") + len("aof_task_claim(") : -1])

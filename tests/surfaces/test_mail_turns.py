@@ -13,7 +13,7 @@ from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.support.requirements import requirement
 from tests.support.service import Up, directory
 from tests.support.waiting import eventually
-from tests.surfaces.doors import mcp_session, of_tool
+from tests.surfaces.doors import answer_of, mcp_session, of_tool, root_of
 
 WORKER = "import sys, pathlib; pathlib.Path('told.md').write_text(sys.stdin.read())"
 
@@ -34,10 +34,9 @@ def _turns(fabric: Fabric) -> list[tuple[str, str, str]]:
 
 @requirement("comms.sla.p0")
 def test_an_mcp_session_is_a_turn(fabric: Fabric) -> None:
-    root = Path(fabric.store.paths.root)  # type: ignore[attr-defined]
+    root = root_of(fabric)
     with mcp_session(root, tools="mail", actor="bob") as (portal, client):
-        inbox = of_tool(portal.call(client.call_tool, "aof_mail_inbox", {}))
-        assert isinstance(inbox, dict)
+        inbox = answer_of(of_tool(portal.call(client.call_tool, "aof_mail_inbox", {})))
         assert inbox["unread"] == 1
         assert _turns(fabric) == [("began", "bob", "mcp")]
     eventually(lambda: _turns(fabric) == [("began", "bob", "mcp"), ("ended", "bob", "mcp")])

@@ -13,16 +13,16 @@ from mcp.shared.exceptions import MCPError
 
 from aof.api.fabric import Fabric
 from aof.service.bootstrap import init_data_dir, open_fabric
+from tests.support.service import workflow
 from tests.support.workflows import REVIEW
-from tests.surfaces.doors import mcp_session
+from tests.surfaces.doors import mcp_session, root_of
 
 
 @pytest.fixture
 def fabric(tmp_path: Path) -> Iterator[Fabric]:
     """A data directory with a task that ada has implemented, and one that is reserved for eve."""
     root = Path(init_data_dir(tmp_path / ".aof")[0])
-    (root / "workflows").mkdir(exist_ok=True)
-    (root / "workflows/review.yaml").write_text(json.dumps(REVIEW))
+    workflow(root, REVIEW)
     with open_fabric(root, actor="pm") as fabric:
         fabric.create("Add refresh", workflow="review")
         fabric.claim("001", agent="ada")
@@ -50,7 +50,7 @@ class _Agent:
 def agent(fabric: Fabric) -> Iterator[Any]:
     """Opens sessions."""
     with ExitStack() as stack:
-        root = Path(fabric.store.paths.root)  # type: ignore[attr-defined]
+        root = root_of(fabric)
         yield lambda name: _Agent(*stack.enter_context(mcp_session(root, actor=name)))
 
 

@@ -33,8 +33,8 @@ _PARTS = {
 
 @pytest.fixture(scope="module")
 def alike(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    """Doors on data directories with the same past."""
-    with opened(lambda: tmp_path_factory.mktemp("alike")) as found:
+    """Doors on data directories with the same past, where no lease ends while a slow machine goes on."""
+    with opened(lambda: tmp_path_factory.mktemp("alike"), "[lease]\nttl = 36000\n") as found:
         yield found
 
 

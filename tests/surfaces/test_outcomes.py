@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pytest
-
 from tests.support.service import workflow
 from tests.support.workflows import hop, template
-from tests.surfaces.conftest import Doors
-from tests.surfaces.doors import Door, Refusal
+from tests.surfaces.doors import Door, Refusal, answer_of
 
-SURFACES = ("python", "cli", "mcp", "http")
 COMPLETE = ("approved", "approve", "done", "completed", "success", "ok", "Complete")
 NEEDS_REVIEW = ("rejected", "reject", "changes_requested", "changes-requested")
 
@@ -30,16 +24,9 @@ def _gated(door: Door) -> str:
     return task_id
 
 
-def _answer(answer: Any) -> dict[str, Any]:
-    assert isinstance(answer, dict), answer
-    return answer
-
-
-@pytest.mark.parametrize("surface", SURFACES)
-def test_a_hop_without_an_outcome_is_complete(doors: Doors, surface: str) -> None:
-    door = doors[surface]
+def test_a_hop_without_an_outcome_is_complete(door: Door) -> None:
     task_id = _gated(door)
-    assert _answer(door.ask("complete", task_id=task_id, run=_run(door, task_id)))["status"] == "done"
+    assert answer_of(door.ask("complete", task_id=task_id, run=_run(door, task_id)))["status"] == "done"
     assert _reported(door, task_id) == ["done", "done"]
 
 
@@ -47,23 +34,19 @@ def _run(door: Door, task_id: str) -> str:
     return str(next(hop["lease"]["runId"] for hop in door.elsewhere.get(task_id).workflow["hops"] if "lease" in hop))
 
 
-@pytest.mark.parametrize("surface", SURFACES)
-def test_other_words_for_an_outcome_are_understood_and_recorded_as_one(doors: Doors, surface: str) -> None:
-    door = doors[surface]
+def test_other_words_for_an_outcome_are_understood_and_recorded_as_one(door: Door) -> None:
     for word in COMPLETE:
         task_id = _gated(door)
-        done = _answer(door.ask("complete", task_id=task_id, run=_run(door, task_id), outcome=word))
+        done = answer_of(door.ask("complete", task_id=task_id, run=_run(door, task_id), outcome=word))
         assert (done["status"], _reported(door, task_id)) == ("done", ["done", "done"]), word
     for word in NEEDS_REVIEW:
         task_id = _gated(door)
         given = {"task_id": task_id, "run": _run(door, task_id), "outcome": word, "blockers": ["no test"]}
-        assert _answer(door.ask("complete", **given))["status"] == "ready", word
+        assert answer_of(door.ask("complete", **given))["status"] == "ready", word
         assert _reported(door, task_id) == ["done", "needs_review"], word
 
 
-@pytest.mark.parametrize("surface", SURFACES)
-def test_a_word_that_is_no_outcome_is_refused(doors: Doors, surface: str) -> None:
-    door = doors[surface]
+def test_a_word_that_is_no_outcome_is_refused(door: Door) -> None:
     task_id = _gated(door)
     refused = door.ask("complete", task_id=task_id, run=_run(door, task_id), outcome="failed")
     assert isinstance(refused, Refusal)

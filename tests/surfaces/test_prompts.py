@@ -14,20 +14,15 @@ from mcp_types import EmbeddedResource, PromptReference, ResourceTemplateReferen
 from aof.api.catalogue import BY_TOOL
 from aof.api.fabric import Fabric
 from aof.service.bootstrap import init_data_dir, open_fabric
-from tests.surfaces.doors import mcp_session
-
-CHART = {
-    "schemaVersion": 1,
-    "agents": [{"id": "ada"}, {"id": "bob"}, {"id": "rita", "roles": ["reviewer"]}],
-}
+from tests.support.service import chart
+from tests.surfaces.doors import mcp_session, root_of
 
 
 @pytest.fixture(scope="module")
 def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
     """A data directory with work of ada's in review, and work that is ready."""
     root = Path(init_data_dir(tmp_path_factory.mktemp("prompts") / ".aof")[0])
-    (root / "org").mkdir(exist_ok=True)
-    (root / "org/org-chart.yaml").write_text(json.dumps(CHART))
+    chart(root, {"ada": {}, "bob": {}, "rita": {"roles": ["reviewer"]}})
     with open_fabric(root, actor="pm") as fabric:
         fabric.create("Judge me", acceptance=["it works"])
         fabric.complete(fabric.claim(agent="ada").task_id, agent="ada", summary="Built.", acceptance=["it works"])
@@ -40,7 +35,7 @@ def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
 @pytest.fixture(scope="module")
 def rita(fabric: Fabric) -> Iterator[tuple[Any, Any]]:
     """The session of the reviewer."""
-    with mcp_session(Path(fabric.store.paths.root), actor="rita") as session:  # type: ignore[attr-defined]
+    with mcp_session(root_of(fabric), actor="rita") as session:
         yield session
 
 

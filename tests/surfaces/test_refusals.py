@@ -21,7 +21,7 @@ from tests.support.requirements import requirement
 from tests.support.service import workflow
 from tests.support.workflows import hop, template
 from tests.surfaces.conftest import Doors
-from tests.surfaces.doors import OverHttp, OverMcp, Refusal
+from tests.surfaces.doors import OverHttp, OverMcp, Refusal, answer_of, refusal_of
 from tests.surfaces.scripts import MISSING
 
 CORE = tuple(listed_in(("core",)))
@@ -99,8 +99,7 @@ def test_following_the_hint_to_the_letter_succeeds(mcp: OverMcp, name: str) -> N
     taught = _filled(mcp, json.loads(found.group(2)))
     if found.group(1) == "aof_task_claim" and "taskId" not in taught:
         _task(mcp)  # the next one, which there must be
-    answer = mcp.call(found.group(1), taught)
-    assert isinstance(answer, dict), (refused.hint, answer)
+    answer_of(mcp.call(found.group(1), taught))
 
 
 def _filled(mcp: OverMcp, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -164,9 +163,7 @@ def test_arguments_that_do_not_fit_the_schema_are_invalid_and_write_nothing(
     fitting = {name: _example(one) for name, one in schema["properties"].items() if name in schema.get("required", ())}
     arguments, culprit = data.draw(_spoilt(fitting, schema))
     before = contents(mcp.root)
-    refused = mcp.call(tool, arguments)
-    assert isinstance(refused, Refusal)
-    assert refused.code == "invalid"
+    refused = refusal_of(mcp.call(tool, arguments), "invalid")
     assert culprit in refused.message
     assert contents(mcp.root) == before
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import NotAllowed, NothingReady, Reserved
+from tests.support.service import definition
 from tests.support.waiting import eventually
-from tests.surfaces.conftest import Doors
-from tests.surfaces.doors import Refusal, room
+from tests.surfaces.doors import Door, Refusal, answer_of, refusal_of, room
 
-SURFACES = ("python", "cli", "mcp", "http")
 CHART = {
     "schemaVersion": 1,
     "agents": [{"id": name, "roles": ["developer"]} for name in ("ada", "bob", "tester")] + [{"id": "lee"}],
@@ -23,25 +20,18 @@ CHART = {
 }
 
 
-def _answer(answer: Any) -> dict[str, Any]:
-    assert isinstance(answer, dict), answer
-    return answer
-
-
-@pytest.mark.parametrize("surface", SURFACES)
-def test_a_reserved_task_is_given_to_nobody_else_until_it_is_assigned_anew(doors: Doors, surface: str) -> None:
-    door = doors[surface]
+def test_a_reserved_task_is_given_to_nobody_else_until_it_is_assigned_anew(door: Door) -> None:
     task_id = door.elsewhere.create("For bob", agent="bob", priority="critical").task_id
     refused = door.ask("claim", task_id=task_id, agent="tester")
     assert isinstance(refused, Refusal)
     assert (refused.code, "reserved for bob" in refused.message) == ("reserved", True)
-    reported = door.ask("complete", task_id=task_id, agent="tester") if surface != "mcp" else refused
+    reported = door.ask("complete", task_id=task_id, agent="tester") if door.name != "mcp" else refused
     assert isinstance(reported, Refusal)
     assert reported.code == "reserved"
-    of_whom = {"agent": "bob"} if surface == "mcp" else {}  # a session sees its own queue
-    shown = {row["id"]: row.get("agent") for row in _answer(door.ask("ready", limit=100, **of_whom))["tasks"]}
+    of_whom = {"agent": "bob"} if door.name == "mcp" else {}  # a session sees its own queue
+    shown = {row["id"]: row.get("agent") for row in answer_of(door.ask("ready", limit=100, **of_whom))["tasks"]}
     assert shown[task_id] == "bob", "the queue says whom it is for"
-    assert task_id not in {row["id"] for row in _answer(door.ask("ready", agent="tester", limit=100))["tasks"]}
+    assert task_id not in {row["id"] for row in answer_of(door.ask("ready", agent="tester", limit=100))["tasks"]}
     for asked in (
         door.ask("assign", task_id=task_id, agent="tester"),
         door.ask("edit", task_id=task_id, clear=["agent"]),
@@ -49,37 +39,28 @@ def test_a_reserved_task_is_given_to_nobody_else_until_it_is_assigned_anew(doors
         assert isinstance(asked, Refusal)
         assert asked.code == "not_allowed", "the caller is neither a maintainer nor its creator"
     door.elsewhere.assign(task_id, "tester")
-    assert _answer(door.ask("claim", task_id=task_id, agent="tester"))["taskId"] == task_id
+    assert answer_of(door.ask("claim", task_id=task_id, agent="tester"))["taskId"] == task_id
 
 
-@pytest.mark.parametrize("surface", SURFACES)
-def test_who_created_a_task_assigns_it_and_frees_it(doors: Doors, surface: str) -> None:
-    door = doors[surface]
-    task_id = str(_answer(door.ask("create", title="Mine", brief="x", agent="bob"))["taskId"])
-    assigned = _answer(door.ask("assign", task_id=task_id, agent="ada"))
+def test_who_created_a_task_assigns_it_and_frees_it(door: Door) -> None:
+    task_id = str(answer_of(door.ask("create", title="Mine", brief="x", agent="bob"))["taskId"])
+    assigned = answer_of(door.ask("assign", task_id=task_id, agent="ada"))
     assert (assigned["taskId"], assigned["status"], assigned["agent"]) == (task_id, "ready", "ada")
-    assert "agent" not in _answer(door.ask("assign", task_id=task_id, nobody=True))
+    assert "agent" not in answer_of(door.ask("assign", task_id=task_id, nobody=True))
     assert door.elsewhere.get(task_id).routing.agent is None
     for wrong in ({}, {"agent": "ada", "nobody": True}):
-        refused = door.ask("assign", task_id=task_id, **wrong)
-        assert isinstance(refused, Refusal)
-        assert refused.code == "invalid"
+        refusal_of(door.ask("assign", task_id=task_id, **wrong), "invalid")
 
 
-@pytest.mark.parametrize("surface", SURFACES)
-def test_who_may_assign_a_task_can_steal_it_and_keeps_it(doors: Doors, surface: str) -> None:
-    door = doors[surface]
+def test_who_may_assign_a_task_can_steal_it_and_keeps_it(door: Door) -> None:
     foreign = door.elsewhere.create("For bob", agent="bob").task_id
-    refused = door.ask("claim", task_id=foreign, agent="tester", steal=True)
-    assert isinstance(refused, Refusal)
-    assert refused.code == "not_allowed"
-    own = str(_answer(door.ask("create", title="Mine", brief="x", agent="bob"))["taskId"])
-    refused = door.ask("claim", task_id=own, agent="tester")
-    assert isinstance(refused, Refusal)
-    if surface != "python":
+    refusal_of(door.ask("claim", task_id=foreign, agent="tester", steal=True), "not_allowed")
+    own = str(answer_of(door.ask("create", title="Mine", brief="x", agent="bob"))["taskId"])
+    refused = refusal_of(door.ask("claim", task_id=own, agent="tester"), "reserved")
+    if door.name != "python":
         for word in ("assign", "steal"):
             assert word in refused.hint
-    run = _answer(door.ask("claim", task_id=own, agent="tester", steal=True))["runId"]
+    run = answer_of(door.ask("claim", task_id=own, agent="tester", steal=True))["runId"]
     door.ask("release", task_id=own, run=run)
     assert door.elsewhere.get(own).routing.agent == "tester"
 
@@ -88,8 +69,7 @@ def test_who_may_assign_a_task_can_steal_it_and_keeps_it(doors: Doors, surface: 
 def fabric(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fabric]:
     with room(tmp_path) as (root, found):
         if request.param == "charted":
-            (root / "org").mkdir(exist_ok=True)
-            (root / "org/org-chart.yaml").write_text(json.dumps(CHART), encoding="utf-8")
+            definition(root, "org/org-chart.yaml", CHART)
         yield found
 
 
@@ -131,7 +111,6 @@ def test_the_reservation_outlives_release_failure_and_recovery(fabric: Fabric) -
 
 def test_a_lead_of_the_chart_assigns_what_others_made(tmp_path: Path) -> None:
     with room(tmp_path) as (root, fabric):
-        (root / "org").mkdir(exist_ok=True)
-        (root / "org/org-chart.yaml").write_text(json.dumps(CHART), encoding="utf-8")
+        definition(root, "org/org-chart.yaml", CHART)
         task_id = fabric.create("For bob", agent="bob").task_id
         assert fabric.as_actor("lee").assign(task_id, "ada").agent == "ada"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -17,28 +15,15 @@ from mcp.shared.subscriptions import ResourceUpdated
 from mcp_types import ResourceUpdatedNotification
 
 from aof.api.fabric import Fabric
-from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.support.portable import valid
 from tests.support.requirements import requirement
-from tests.surfaces.doors import OnTheCommandLine, mcp_process, mcp_session
-
-
-@pytest.fixture
-def fabric(tmp_path: Path) -> Iterator[Fabric]:
-    """A data directory with somebody at work."""
-    root, _ = init_data_dir(tmp_path / ".aof")
-    with open_fabric(root, actor="pm") as fabric:
-        yield fabric
-
-
-def _root(fabric: Fabric) -> Path:
-    return Path(fabric.store.paths.root)  # type: ignore[attr-defined]
+from tests.surfaces.doors import OnTheCommandLine, mcp_process, mcp_session, root_of
 
 
 def test_tasks_can_be_read_one_by_one_and_by_status(fabric: Fabric) -> None:
     ready, held = fabric.create("Ready").task_id, fabric.create("Held").task_id
     fabric.block(held, reason="x")
-    with mcp_session(_root(fabric)) as (portal, client):
+    with mcp_session(root_of(fabric)) as (portal, client):
         templates = portal.call(client.list_resource_templates).resource_templates
         assert {one.uri_template for one in templates} == {"aof://tasks/{id}", "aof://tasks{?status}"}
         assert [str(one.uri) for one in portal.call(client.list_resources).resources] == [
@@ -71,7 +56,7 @@ def test_a_resource_that_is_not_there_is_refused_in_the_words_of_the_revision(
     fabric: Fabric, mode: str, code: int
 ) -> None:
     uri = "aof://tasks/TASK-1999-01-01-001"
-    with mcp_session(_root(fabric), mode=mode) as (portal, client), pytest.raises(MCPError) as refused:
+    with mcp_session(root_of(fabric), mode=mode) as (portal, client), pytest.raises(MCPError) as refused:
         portal.call(client.read_resource, uri)
     assert (refused.value.code, refused.value.error.data["uri"]) == (code, uri)
     assert refused.value.error.data["code"] == "task_not_found"
@@ -79,7 +64,7 @@ def test_a_resource_that_is_not_there_is_refused_in_the_words_of_the_revision(
 
 @requirement("task.snapshot.shape")
 def test_the_snapshot_is_a_resource_in_the_same_form_as_on_the_command_line(fabric: Fabric) -> None:
-    root = _root(fabric)
+    root = root_of(fabric)
     cli = OnTheCommandLine(root, fabric)
     with mcp_session(root) as (portal, client):
 
@@ -110,7 +95,7 @@ def test_a_client_of_the_older_era_hears_of_what_it_subscribed_to(fabric: Fabric
                 heard.append(str(message.params.uri))
                 enough.set()
 
-        async with Client(mcp_process(_root(fabric)), mode="legacy", message_handler=note) as client:
+        async with Client(mcp_process(root_of(fabric)), mode="legacy", message_handler=note) as client:
             await client.subscribe_resource(f"aof://tasks/{mine}")
             await anyio.to_thread.run_sync(lambda: fabric.block(other, reason="x"))
             await anyio.to_thread.run_sync(lambda: fabric.block(mine, reason="x"))
@@ -127,7 +112,7 @@ def test_a_client_of_the_newest_era_listens_to_changes(fabric: Fabric) -> None:
     async def talk() -> ServerEvent:
         wanted = [f"aof://tasks/{mine}"]
         async with (
-            Client(mcp_process(_root(fabric)), mode="2026-07-28") as client,
+            Client(mcp_process(root_of(fabric)), mode="2026-07-28") as client,
             client.listen(resource_subscriptions=wanted) as changes,
         ):
             await anyio.to_thread.run_sync(lambda: fabric.block(mine, reason="x"))

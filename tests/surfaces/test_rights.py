@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
-import httpx2
 import pytest
-from anyio.from_thread import start_blocking_portal
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from aof.api.call import Caller, parameters, perform
 from aof.api.catalogue import BY_NAME, OPERATIONS
@@ -22,6 +17,7 @@ from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.support import rights
 from tests.support.repository import ROOT
 from tests.support.rights import CASES, CHART, COLUMNS, LISTED, PERSON, READS, WORKFLOW, Case, Column
+from tests.support.service import definition
 from tests.surfaces.doors import (
     Door,
     OnTheCommandLine,
@@ -31,6 +27,7 @@ from tests.surfaces.doors import (
     http_server,
     mcp_session,
     new_token,
+    root_of,
 )
 
 PAGE = ROOT / "docs" / "reference" / "rights.md"
@@ -44,15 +41,9 @@ def fabric(tmp_path: Path) -> Iterator[Fabric]:
     root, _ = init_data_dir(tmp_path / ".aof")
     Path(root, "aof.toml").write_text(SETTINGS)
     for name, document in (("org/org-chart.yaml", CHART), ("workflows/build.yaml", WORKFLOW)):
-        file = Path(root, name)
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(json.dumps(document))
+        definition(Path(root), name, document)
     with open_fabric(root, actor=PERSON) as fabric:
         yield fabric
-
-
-def _root(fabric: Fabric) -> Path:
-    return Path(fabric.store.paths.root)  # type: ignore[attr-defined]
 
 
 def _called(fabric: Fabric, door: Door, case: Case, column: Column) -> str:
@@ -110,25 +101,17 @@ def test_everybody_reads(column: Column) -> None:
 
 
 def _over_http(fabric: Fabric, stack: ExitStack, url: str, column: Column) -> OverHttp:
-    headers = {"Authorization": f"Bearer {new_token(_root(fabric), column.name, 'agent')}"}
+    headers = {"Authorization": f"Bearer {new_token(root_of(fabric), column.name, 'agent')}"}
     client = stack.enter_context(httpx.Client(base_url=url, headers=headers, timeout=60))
-    return OverHttp(_root(fabric), fabric, client)
-
-
-@contextmanager
-def _mcp_over_http(fabric: Fabric, url: str, column: Column) -> Iterator[OverMcp]:
-    headers = {"Authorization": f"Bearer {new_token(_root(fabric), column.name, 'agent')}"}
-    with start_blocking_portal() as portal:
-        transport = streamable_http_client(f"{url}/mcp", http_client=httpx2.AsyncClient(headers=headers))
-        with portal.wrap_async_context_manager(Client(transport, mode="auto")) as client:
-            yield OverMcp(_root(fabric), fabric, portal, client)
+    return OverHttp(root_of(fabric), fabric, client)
 
 
 def _assert_over_servers(fabric: Fabric, cases: tuple[Case, ...]) -> None:
-    with ExitStack() as stack, http_server(_root(fabric)) as url:
+    with ExitStack() as stack, http_server(root_of(fabric)) as url:
         for column in LISTED:
             http = _over_http(fabric, stack, url, column)
-            with _mcp_over_http(fabric, url, column) as mcp:
+            with http.mcp() as session:
+                mcp = OverMcp(http.root, fabric, *session)
                 for case in cases:
                     expected = rights.by_session(case, column)
                     for door in (http, mcp):
@@ -137,15 +120,15 @@ def _assert_over_servers(fabric: Fabric, cases: tuple[Case, ...]) -> None:
 
 def _assert_over_stdio(fabric: Fabric, cases: tuple[Case, ...], columns: tuple[Column, ...]) -> None:
     for column in columns:
-        with mcp_session(_root(fabric), tools="all", actor=column.name) as (portal, client):
-            door = OverMcp(_root(fabric), fabric, portal, client)
+        with mcp_session(root_of(fabric), tools="all", actor=column.name) as (portal, client):
+            door = OverMcp(root_of(fabric), fabric, portal, client)
             for case in cases:
                 assert _called(fabric, door, case, column) == rights.by_session(case, column), (column.title, case.what)
 
 
 def _assert_on_the_command_line(fabric: Fabric, cases: tuple[Case, ...], columns: tuple[Column, ...]) -> None:
     for column in columns:
-        door = OnTheCommandLine(_root(fabric), fabric, {"AOF_ACTOR": column.name})
+        door = OnTheCommandLine(root_of(fabric), fabric, {"AOF_ACTOR": column.name})
         for case in cases:
             assert _called(fabric, door, case, column) == rights.by_name(case, column), (column.title, case.what)
 

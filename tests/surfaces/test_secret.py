@@ -10,11 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import httpx2
 import pytest
-from anyio.from_thread import start_blocking_portal
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 import aof
 from aof.api.call import wire_names
@@ -23,28 +19,27 @@ from aof.errors import AofError, Call
 from aof.service.bootstrap import init_data_dir, open_fabric
 from aof.surfaces.mcp.tools import SECRETS
 from tests.support.desk import contents
+from tests.support.messages import report
+from tests.support.service import chart
 from tests.surfaces.doors import (
     Answer,
     OnTheCommandLine,
     OverHttp,
     OverMcp,
     Refusal,
+    answer_of,
+    code_of,
     http_server,
+    mcp_on,
+    mcp_over_http,
     mcp_session,
     new_token,
+    root_of,
 )
 
 Ask = Callable[..., Answer]
 Sends = Callable[[str], Ask]
 SURFACES = ("python", "cli", "mcp", "http")
-CHART = {
-    "schemaVersion": 1,
-    "agents": [
-        {"id": "ada", "concurrency": 99},
-        {"id": "bob", "concurrency": 99},
-        {"id": "rita", "roles": ["reviewer"]},
-    ],
-}
 
 
 @pytest.fixture(scope="module")
@@ -52,27 +47,22 @@ def fabric(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
     """A data directory with two workers and a reviewer."""
     root = Path(init_data_dir(tmp_path_factory.mktemp("secret") / ".aof")[0])
     (root / "aof.toml").write_text("[storage]\nlockTimeout = 1\n")
-    (root / "org").mkdir(exist_ok=True)
-    (root / "org/org-chart.yaml").write_text(json.dumps(CHART))
+    chart(root, {"ada": {"concurrency": 99}, "bob": {"concurrency": 99}, "rita": {"roles": ["reviewer"]}})
     with open_fabric(root, actor="pm") as fabric:
         yield fabric
-
-
-def _root(fabric: Fabric) -> Path:
-    return Path(fabric.store.paths.root)  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
 def server(fabric: Fabric) -> Iterator[tuple[str, str]]:
     """The address of a server on it, and ada's token."""
-    with http_server(_root(fabric)) as url:
-        yield url, new_token(_root(fabric), "ada", "agent")
+    with http_server(root_of(fabric)) as url:
+        yield url, new_token(root_of(fabric), "ada", "agent")
 
 
 @pytest.fixture(params=SURFACES)
 def sends(request: pytest.FixtureRequest, fabric: Fabric) -> Iterator[Sends]:
     """What sends calls with a secret, over each surface."""
-    root = _root(fabric)
+    root = root_of(fabric)
     with ExitStack() as stack:
 
         def sending(secret: str) -> Ask:
@@ -108,10 +98,6 @@ def _in_python(fabric: Fabric) -> Ask:
     return ask
 
 
-def _code(answer: Answer) -> str:
-    return answer.code if isinstance(answer, Refusal) else "done"
-
-
 def _claimed(fabric: Fabric, agent: str = "ada", **given: Any) -> tuple[str, str]:
     """A task that the agent holds, and its secret."""
     work = fabric.claim(fabric.create("Work").task_id, agent=agent, **given)
@@ -121,20 +107,20 @@ def _claimed(fabric: Fabric, agent: str = "ada", **given: Any) -> tuple[str, str
 
 @contextmanager
 def _unchanged(fabric: Fabric) -> Iterator[None]:
-    before = contents(_root(fabric))
+    before = contents(root_of(fabric))
     yield
-    assert contents(_root(fabric)) == before
+    assert contents(root_of(fabric)) == before
 
 
 def test_whoever_sends_the_secret_acts_as_the_runs_agent(fabric: Fabric, sends: Sends) -> None:
     task_id, secret = _claimed(fabric)
     ask = sends(secret)
-    assert _code(ask("progress", task_id=task_id, text="half")) == "done"
-    assert _code(ask("create", title="Found on the way", brief="Look at it.")) == "done"
+    assert code_of(ask("progress", task_id=task_id, text="half")) == "yes"
+    assert code_of(ask("create", title="Found on the way", brief="Look at it.")) == "yes"
     said = [event for event in fabric.events() if event.type == "task.progress"][-1]
     assert (said.actor, said.task_id) == ("ada", task_id)
     assert [event.actor for event in fabric.events() if event.type == "task.created"][-1] == "ada"
-    assert _code(ask("complete", task_id=task_id, summary="done")) == "done"
+    assert code_of(ask("complete", task_id=task_id, summary="done")) == "yes"
     assert fabric.get(task_id).status == "review"
 
 
@@ -154,7 +140,7 @@ def test_a_name_that_contradicts_the_secret_is_refused_and_changes_nothing(fabri
             {"operation": "complete", "task_id": others, "run": lease.run_id},
         ):
             answer = ask(**given)
-            assert _code(answer) == "actor_mismatch", given
+            assert code_of(answer) == "actor_mismatch", given
             assert isinstance(answer, Refusal)
             assert "leave" in answer.hint
             assert secret.rpartition("/")[2] not in f"{answer}"
@@ -169,13 +155,13 @@ def test_a_worker_with_a_secret_does_only_what_its_roles_allow(fabric: Fabric, s
     fabric.complete(reviewed, agent="bob")
     ask = sends(secret)
     with _unchanged(fabric):
-        assert _code(ask("approve", task_id=own)) == "own_work"
-        assert _code(ask("update", task_id=own, status="done")) == "own_work"
-        assert _code(ask("approve", task_id=reviewed)) == "not_allowed"
-        assert _code(ask("cancel", task_id=others)) == "not_allowed"
-        assert _code(ask("edit", task_id=others, title="Mine now")) == "not_allowed"
-        assert _code(ask("heartbeat", task_id=others)) == "not_lease_holder"
-    assert _code(ask("cancel", task_id=task_id)) == "done"
+        assert code_of(ask("approve", task_id=own)) == "own_work"
+        assert code_of(ask("update", task_id=own, status="done")) == "own_work"
+        assert code_of(ask("approve", task_id=reviewed)) == "not_allowed"
+        assert code_of(ask("cancel", task_id=others)) == "not_allowed"
+        assert code_of(ask("edit", task_id=others, title="Mine now")) == "not_allowed"
+        assert code_of(ask("heartbeat", task_id=others)) == "not_lease_holder"
+    assert code_of(ask("cancel", task_id=task_id)) == "yes"
 
 
 def _wrong(secret: str) -> list[str]:
@@ -197,7 +183,7 @@ def test_a_wrong_secret_is_refused_and_not_repeated(fabric: Fabric, sends: Sends
         ask = sends(wrong)
         with _unchanged(fabric):
             for answer in (ask("heartbeat", task_id=task_id), ask("block", task_id=task_id, reason="x")):
-                assert _code(answer) == "unauthenticated", wrong
+                assert code_of(answer) == "unauthenticated", wrong
                 assert isinstance(answer, Refusal)
                 assert wrong not in f"{answer.message} {answer.hint}"
 
@@ -208,13 +194,13 @@ def test_the_secret_of_a_run_that_was_replaced_is_stale(fabric: Fabric, sends: S
     ask = sends(old)
     with _unchanged(fabric):
         for given in ({"operation": "heartbeat"}, {"operation": "cancel"}):
-            assert _code(ask(task_id=task_id, **given)) == "stale_lease"
-    assert _code(ask("complete", task_id=task_id, summary="x")) == "stale_lease"
+            assert code_of(ask(task_id=task_id, **given)) == "stale_lease"
+    assert code_of(ask("complete", task_id=task_id, summary="x")) == "stale_lease"
     assert [(one.agent, one.summary) for one in fabric.get(task_id).late_results] == [("ada", "x")]
     assert fabric.get(task_id).status == "ready"
     assert fabric.claim(task_id, agent="bob").secret != old
     with _unchanged(fabric):
-        assert _code(ask("heartbeat", task_id=task_id)) == "stale_lease"
+        assert code_of(ask("heartbeat", task_id=task_id)) == "stale_lease"
 
 
 def test_the_secret_of_a_run_that_has_ended_proves_nothing_and_reads_go_on(fabric: Fabric, sends: Sends) -> None:
@@ -223,14 +209,13 @@ def test_the_secret_of_a_run_that_has_ended_proves_nothing_and_reads_go_on(fabri
     fabric.complete(task_id, agent="ada", summary="Done.")
     ask = sends(secret)
     with _unchanged(fabric):
-        assert _code(ask("heartbeat", task_id=task_id)) == "stale_lease"
-        assert _code(ask("create", title="What came up", brief="See the summary.")) == "stale_lease"
-        assert _code(ask("claim", task_id=other, agent="ada")) == "stale_lease"
-        assert _code(ask("cancel", task_id=other)) == "stale_lease"
-        assert _code(ask("edit", task_id=task_id, title="Mine")) == "stale_lease"
-        assert _code(ask("approve", task_id=task_id)) == "stale_lease"
-    shown = ask("show", task_id=task_id)
-    assert isinstance(shown, dict)
+        assert code_of(ask("heartbeat", task_id=task_id)) == "stale_lease"
+        assert code_of(ask("create", title="What came up", brief="See the summary.")) == "stale_lease"
+        assert code_of(ask("claim", task_id=other, agent="ada")) == "stale_lease"
+        assert code_of(ask("cancel", task_id=other)) == "stale_lease"
+        assert code_of(ask("edit", task_id=task_id, title="Mine")) == "stale_lease"
+        assert code_of(ask("approve", task_id=task_id)) == "stale_lease"
+    shown = answer_of(ask("show", task_id=task_id))
     assert shown["status"] == "review"
 
 
@@ -239,7 +224,7 @@ def test_the_environment_of_one_data_directory_proves_nothing_in_another(
 ) -> None:
     _, secret = _claimed(fabric)
     monkeypatch.setenv("AOF_RUN_SECRET", secret)
-    monkeypatch.setenv("AOF_DATA_DIR", str(_root(fabric)))
+    monkeypatch.setenv("AOF_DATA_DIR", str(root_of(fabric)))
     root, _ = init_data_dir(tmp_path / ".aof")
     with aof.open(root, actor="pm") as elsewhere:
         elsewhere.create("Not ada's")
@@ -248,7 +233,7 @@ def test_the_environment_of_one_data_directory_proves_nothing_in_another(
 
 
 def test_a_claim_tells_the_secret_once_and_keeps_its_digest(fabric: Fabric, server: tuple[str, str]) -> None:
-    root = _root(fabric)
+    root = root_of(fabric)
     url, token = server
     with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
         http = OverHttp(root, fabric, client)
@@ -267,64 +252,58 @@ def test_a_claim_tells_the_secret_once_and_keeps_its_digest(fabric: Fabric, serv
 
 def test_of_two_that_claim_at_once_one_has_the_secret(fabric: Fabric) -> None:
     task_id = fabric.create("One winner").task_id
-    first = OnTheCommandLine(_root(fabric), fabric).ask("claim", task_id=task_id, agent="ada")
-    second = OnTheCommandLine(_root(fabric), fabric).ask("claim", task_id=task_id, agent="bob")
+    first = OnTheCommandLine(root_of(fabric), fabric).ask("claim", task_id=task_id, agent="ada")
+    second = OnTheCommandLine(root_of(fabric), fabric).ask("claim", task_id=task_id, agent="bob")
     assert isinstance(first, dict)
-    assert _code(second) == "already_claimed"
+    assert code_of(second) == "already_claimed"
     assert first["secret"].rpartition("/")[2] not in f"{second}"
 
 
 def test_a_session_keeps_the_secret_and_the_model_never_sees_it(fabric: Fabric) -> None:
     task_id = fabric.create("In a session").task_id
-    with mcp_session(_root(fabric), tools="all", actor="ada") as (portal, client):
-        mcp = OverMcp(_root(fabric), fabric, portal, client)
-        listed = portal.call(client.list_tools)
+    with mcp_on(fabric, tools="all", actor="ada") as mcp:
+        listed = mcp.portal.call(mcp.client.list_tools)
         assert "secret" not in listed.model_dump_json().lower()
         assert "secret" not in f"{mcp.ask('claim', task_id=task_id)}"
         with _unchanged(fabric):
-            assert _code(mcp.ask("complete", task_id=task_id, actor="bob")) == "actor_mismatch"
-            assert _code(mcp.ask("release", task_id=task_id, agent="bob")) == "actor_mismatch"
-        assert _code(mcp.ask("complete", task_id=task_id, actor="ada")) == "done"
+            assert code_of(mcp.ask("complete", task_id=task_id, actor="bob")) == "actor_mismatch"
+            assert code_of(mcp.ask("release", task_id=task_id, agent="bob")) == "actor_mismatch"
+        assert code_of(mcp.ask("complete", task_id=task_id, actor="ada")) == "yes"
         other = fabric.create("By an update").task_id
         begun = mcp.ask("update", task_id=other, status="in-progress")
         assert "secret" not in f"{begun}"
-        assert _code(mcp.ask("progress", task_id=other, text="x", actor="bob")) == "actor_mismatch"
+        assert code_of(mcp.ask("progress", task_id=other, text="x", actor="bob")) == "actor_mismatch"
 
 
 @contextmanager
-def _mcp_over_http(fabric: Fabric, url: str, mode: str, **headers: str) -> Iterator[OverMcp]:
-    with start_blocking_portal() as portal:
-        transport = streamable_http_client(f"{url}/mcp", http_client=httpx2.AsyncClient(headers=headers))
-        with portal.wrap_async_context_manager(Client(transport, mode=mode)) as client:
-            yield OverMcp(_root(fabric), fabric, portal, client)
+def _mcp_over_http(fabric: Fabric, server: tuple[str, str], mode: str, **headers: str) -> Iterator[OverMcp]:
+    with mcp_over_http(*server, mode, **headers) as session:
+        yield OverMcp(root_of(fabric), fabric, *session)
 
 
 def test_without_sessions_the_clients_program_gets_the_secret_and_sends_it(
     fabric: Fabric, server: tuple[str, str]
 ) -> None:
-    url, token = server
     task_id = fabric.create("No session").task_id
-    proven = {"Authorization": f"Bearer {token}"}
-    with _mcp_over_http(fabric, url, "auto", **proven) as mcp:
+    with _mcp_over_http(fabric, server, "auto") as mcp:
         claimed = mcp.portal.call(mcp.client.call_tool, "aof_task_claim", {"taskId": task_id})
     assert claimed.meta is not None
     (secret,) = claimed.meta[SECRETS]
     random = secret.rpartition("/")[2]
     assert random not in f"{claimed.content} {claimed.structured_content}"
-    with _mcp_over_http(fabric, url, "auto", **proven, **{"AOF-Run-Secret": _wrong(secret)[0]}) as forger:
-        assert _code(forger.ask("complete", task_id=task_id)) == "unauthenticated"
-    with _mcp_over_http(fabric, url, "auto", **proven, **{"AOF-Run-Secret": secret}) as holder:
-        assert _code(holder.ask("complete", task_id=task_id)) == "done"
+    with _mcp_over_http(fabric, server, "auto", **{"AOF-Run-Secret": _wrong(secret)[0]}) as forger:
+        assert code_of(forger.ask("complete", task_id=task_id)) == "unauthenticated"
+    with _mcp_over_http(fabric, server, "auto", **{"AOF-Run-Secret": secret}) as holder:
+        assert code_of(holder.ask("complete", task_id=task_id)) == "yes"
 
 
 def test_a_session_over_http_keeps_the_secret_too(fabric: Fabric, server: tuple[str, str]) -> None:
-    url, token = server
     task_id = fabric.create("With a session").task_id
-    with _mcp_over_http(fabric, url, "legacy", Authorization=f"Bearer {token}") as mcp:
+    with _mcp_over_http(fabric, server, "legacy") as mcp:
         claimed = mcp.portal.call(mcp.client.call_tool, "aof_task_claim", {"taskId": task_id})
         assert claimed.meta is None or SECRETS not in claimed.meta
         assert "secret" not in f"{claimed.content} {claimed.structured_content}"
-        assert _code(mcp.ask("complete", task_id=task_id)) == "done"
+        assert code_of(mcp.ask("complete", task_id=task_id)) == "yes"
 
 
 def test_a_token_of_an_agent_acts_for_no_other_run(fabric: Fabric, server: tuple[str, str]) -> None:
@@ -332,36 +311,26 @@ def test_a_token_of_an_agent_acts_for_no_other_run(fabric: Fabric, server: tuple
     others, _ = _claimed(fabric, "bob")
     lease = fabric.get(others).lease
     assert lease is not None
-    message = {
-        "protocol": "aof",
-        "version": 1,
-        "type": "completion.report",
-        "taskId": others,
-        "fromAgent": "bob",
-        "toAgent": "dispatcher",
-        "sentAt": "2026-03-02T09:00:00Z",
-        "payload": {"outcome": "done", "summaryRef": "outputs/s.md", "deliverables": [], "blockers": []},
-    }
     with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
-        http = OverHttp(_root(fabric), fabric, client)
+        http = OverHttp(root_of(fabric), fabric, client)
         with _unchanged(fabric):
             for operation in ("complete", "heartbeat", "release", "fail"):
-                assert _code(http.ask(operation, task_id=others, run=lease.run_id)) == "actor_mismatch"
-            assert _code(http.ask("session_end", run=lease.run_id)) == "actor_mismatch"
-        sent = http.ask("send", messages=[json.dumps(message)])
+                assert code_of(http.ask(operation, task_id=others, run=lease.run_id)) == "actor_mismatch"
+            assert code_of(http.ask("session_end", run=lease.run_id)) == "actor_mismatch"
+        sent = http.ask("send", messages=[json.dumps(report(others, "bob"))])
     assert isinstance(sent, dict)
     assert [(row["outcome"], row["reason"]) for row in sent["results"]] == [("rejected", "actor_mismatch")]
     assert fabric.get(others).lease == lease
 
 
 def test_only_the_owner_may_read_the_tokens(fabric: Fabric) -> None:
-    new_token(_root(fabric), "eve", "reader")
-    assert (_root(fabric) / "tokens.json").stat().st_mode & 0o777 == 0o600
+    new_token(root_of(fabric), "eve", "reader")
+    assert (root_of(fabric) / "tokens.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_the_call_in_a_hint_is_one_that_works(fabric: Fabric) -> None:
     task_id, secret = _claimed(fabric)
-    with aof.open(_root(fabric), secret=secret) as ada:
+    with aof.open(root_of(fabric), secret=secret) as ada:
         with pytest.raises(aof.errors.ActorMismatch) as refused:
             ada.heartbeat(task_id, agent="bob")
         call = refused.value.call

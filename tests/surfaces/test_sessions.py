@@ -11,49 +11,33 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import httpx2
 import pytest
-from anyio.from_thread import start_blocking_portal
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from aof.api.fabric import Fabric
 from aof.kernel.model import millis
-from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.service.bootstrap import open_fabric
 from aof.workflows.model import workflow_of
+from tests.support.messages import prefixed, report
 from tests.support.portable import valid
 from tests.support.requirements import requirement
 from tests.support.service import workflow
 from tests.support.waiting import eventually
 from tests.support.workflows import hop, template
 from tests.surfaces.conftest import Doors
-from tests.surfaces.doors import OverHttp, Refusal, mcp_session, new_token, of_tool
+from tests.surfaces.doors import OverHttp, answer_of, mcp_on, new_token, of_tool, refusal_of, root_of
 
 LONG = 30.0  # seconds; a bound on waiting that only a failure reaches
 
 
-@pytest.fixture
-def fabric(tmp_path: Path) -> Iterator[Fabric]:
-    """A data directory that an agent is about to use over MCP."""
-    root, _ = init_data_dir(tmp_path / ".aof")
-    with open_fabric(root, actor="pm") as fabric:
-        yield fabric
-
-
 def _beats(fabric: Fabric, task_id: str) -> int:
-    return int(json.loads((_root(fabric) / "runs" / task_id / "run_heartbeat.json").read_text())["beatCount"])
-
-
-def _root(fabric: Fabric) -> Path:
-    return Path(fabric.store.paths.root)  # type: ignore[attr-defined]
+    return int(json.loads((root_of(fabric) / "runs" / task_id / "run_heartbeat.json").read_text())["beatCount"])
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_a_lease_is_renewed_while_the_session_lives_and_fails_by_name_when_it_ends(fabric: Fabric, mode: str) -> None:
     task_id = fabric.create("Long work").task_id
-    with mcp_session(_root(fabric), mode=mode, actor="ada") as (portal, client):
-        claimed = of_tool(portal.call(client.call_tool, "aof_task_claim", {"taskId": task_id, "ttl": 1}))
-        assert isinstance(claimed, dict)
+    with mcp_on(fabric, mode=mode, actor="ada") as mcp:
+        claimed = answer_of(mcp.call("aof_task_claim", {"taskId": task_id, "ttl": 1}))
         first_end = millis(claimed["expiresAt"])
         eventually(lambda: fabric.now() > first_end and _beats(fabric, task_id) >= 2)
         assert fabric.recover() == ()
@@ -69,9 +53,9 @@ def test_a_lease_is_renewed_while_the_session_lives_and_fails_by_name_when_it_en
 
 def test_what_was_reported_before_the_session_ended_stays(fabric: Fabric) -> None:
     task_id = fabric.create("Short work").task_id
-    with mcp_session(_root(fabric), actor="ada") as (portal, client):
-        of_tool(portal.call(client.call_tool, "aof_task_claim", {"taskId": task_id}))
-        done = of_tool(portal.call(client.call_tool, "aof_task_complete", {"taskId": task_id, "summary": "done"}))
+    with mcp_on(fabric, actor="ada") as mcp:
+        mcp.call("aof_task_claim", {"taskId": task_id})
+        done = mcp.call("aof_task_complete", {"taskId": task_id, "summary": "done"})
         assert done == {"taskId": task_id, "status": "review"}
     assert fabric.get(task_id).status == "review"
     assert fabric.get(task_id).last_error is None
@@ -80,11 +64,10 @@ def test_what_was_reported_before_the_session_ended_stays(fabric: Fabric) -> Non
 def test_the_sessions_run_writes_also_for_an_agent_that_had_an_earlier_one(fabric: Fabric) -> None:
     task_id = fabric.create("Again").task_id
     fabric.release(task_id, run=fabric.claim(task_id, agent="ada").run_id)
-    with mcp_session(_root(fabric), actor="ada") as (portal, client):
-        moved = of_tool(portal.call(client.call_tool, "aof_task_update", {"taskId": task_id, "status": "in-progress"}))
-        assert isinstance(moved, dict)
+    with mcp_on(fabric, actor="ada") as mcp:
+        moved = answer_of(mcp.call("aof_task_update", {"taskId": task_id, "status": "in-progress"}))
         assert moved["transitioned"]
-        said = of_tool(portal.call(client.call_tool, "aof_task_complete", {"taskId": task_id}))
+        said = mcp.call("aof_task_complete", {"taskId": task_id})
         assert said == {"taskId": task_id, "status": "review"}
     event = [event for event in fabric.events(task_id=task_id) if event.type == "task.completed"][-1]
     assert fabric.get(task_id).retry.attempts == 2
@@ -96,17 +79,12 @@ def test_a_message_in_a_session_comes_from_the_run_that_it_holds(fabric: Fabric,
     task_id = fabric.create("Said by message").task_id
     earlier = fabric.claim(task_id, agent="ada").run_id
     fabric.release(task_id, run=earlier)
-    report: dict[str, Any] = {
-        "protocol": "aof", "version": 1, "projectId": "p", "type": "completion.report", "taskId": task_id,
-        "fromAgent": "ada", "toAgent": "pm", "sentAt": "2026-11-16T08:00:00Z",
-        "payload": {"outcome": "done", "summaryRef": "outputs/summary.md", "deliverables": [], "notes": "said"},
-    }  # fmt: skip
+    said = report(task_id, "ada", notes="said")
     given = fabric.claim(task_id, agent="ada").run_id if claimed_by == "who started it" else None
-    with mcp_session(_root(fabric), actor="ada", run=given) as (portal, client):
+    with mcp_on(fabric, actor="ada", run=given) as mcp:
         if given is None:
-            _call(portal, client, "aof_task_claim", {"taskId": task_id})
-        as_text = f"AOF/1 {json.dumps(report)}"
-        sent = _call(portal, client, "aof_send", {"messages": [as_text, {**report, "runId": earlier}]})
+            mcp.call("aof_task_claim", {"taskId": task_id})
+        sent = answer_of(mcp.call("aof_send", {"messages": [prefixed(said), {**said, "runId": earlier}]}))
     assert [(row["outcome"], row.get("reason")) for row in sent["results"]] == [
         ("accepted", None), ("rejected", "stale_lease"),
     ]  # fmt: skip
@@ -119,18 +97,17 @@ def test_a_message_in_a_session_comes_from_the_run_that_it_holds(fabric: Fabric,
 def test_a_run_that_the_process_was_started_for_is_the_default_and_is_left_to_its_runner(fabric: Fabric) -> None:
     task_id = fabric.create("Hosted").task_id
     run = fabric.claim(task_id, agent="bob", worker="process").run_id
-    with mcp_session(_root(fabric), actor="somebody", run=run) as (portal, client):
-        updated = _call(portal, client, "aof_task_update", {"taskId": task_id, "body": "# By its run\n"})
-        assert isinstance(updated, dict)
+    with mcp_on(fabric, actor="somebody", run=run) as mcp:
+        updated = answer_of(mcp.call("aof_task_update", {"taskId": task_id, "body": "# By its run\n"}))
         assert updated["bodyUpdated"]
     assert fabric.get(task_id).lease is not None
 
 
 @requirement("tools.dispatch.result")
 def test_a_task_is_there_after_the_server_was_killed_right_after_its_answer(fabric: Fabric) -> None:
-    root = _root(fabric)
-    with mcp_session(root) as (portal, client):
-        made = _call(portal, client, "aof_dispatch", {"title": "Kept", "brief": "Really."})
+    root = root_of(fabric)
+    with mcp_on(fabric) as mcp:
+        made = mcp.call("aof_dispatch", {"title": "Kept", "brief": "Really."})
         (pid,) = _servers(root)
         os.kill(pid, signal.SIGKILL)
     assert isinstance(made, dict)
@@ -142,28 +119,24 @@ def test_a_task_is_there_after_the_server_was_killed_right_after_its_answer(fabr
 
 @requirement("tools.dispatch.content")
 def test_dispatch_keeps_title_and_brief_and_refuses_either_blank(fabric: Fabric) -> None:
-    root = _root(fabric)
+    root = root_of(fabric)
     brief = "# Größe ✓\n\n- [ ] one\n\n```sh\n## not a heading\n```\n"
-    with mcp_session(root) as (portal, client):
-        made = _call(portal, client, "aof_dispatch", {"title": "Übung", "brief": brief})
-        assert isinstance(made, dict)
+    with mcp_on(fabric) as mcp:
+        made = answer_of(mcp.call("aof_dispatch", {"title": "Übung", "brief": brief}))
         text = (root / made["filePath"]).read_text()
         assert 'title: "Übung"' in text
         assert text.split("\n---\n", 1)[1].removeprefix("\n") == brief
         head, files = fabric.store.head(), sorted(root.glob("tasks/*/*"))
         for wrong in ({"brief": "x"}, {"title": "x"}, {"title": " ", "brief": "x"}, {"title": "x", "brief": " \n"}):
-            refused = _call(portal, client, "aof_dispatch", wrong)
-            assert isinstance(refused, Refusal)
-            assert refused.code == "invalid"
+            refusal_of(mcp.call("aof_dispatch", wrong), "invalid")
         assert (fabric.store.head(), sorted(root.glob("tasks/*/*"))) == (head, files)
 
 
 def test_over_http_the_session_of_the_handshake_keeps_and_ends_what_it_claimed(http: OverHttp) -> None:
     fabric = http.elsewhere
     task_id = fabric.create("Over HTTP").task_id
-    with _over_http(http) as (portal, client):
-        claimed = of_tool(portal.call(client.call_tool, "aof_task_claim", {"taskId": task_id, "ttl": 1}))
-        assert isinstance(claimed, dict)
+    with http.mcp("legacy") as (portal, client):
+        claimed = answer_of(of_tool(portal.call(client.call_tool, "aof_task_claim", {"taskId": task_id, "ttl": 1})))
         eventually(lambda: fabric.now() > millis(claimed["expiresAt"]) and _beats(fabric, task_id) >= 2)
     eventually(lambda: fabric.get(task_id).lease is None)
     error = fabric.get(task_id).last_error
@@ -230,7 +203,7 @@ def _message(method: str, params: dict[str, Any] | None = None) -> dict[str, Any
 
 
 def _end_of_lease(fabric: Fabric, task_id: str) -> int:
-    beat = json.loads((_root(fabric) / "runs" / task_id / "run_heartbeat.json").read_text())
+    beat = json.loads((root_of(fabric) / "runs" / task_id / "run_heartbeat.json").read_text())
     return millis(beat["expiresAt"])
 
 
@@ -245,23 +218,8 @@ def _servers(root: Path) -> list[int]:
     return found
 
 
-@contextmanager
-def _over_http(http: OverHttp) -> Iterator[tuple[Any, Client]]:
-    headers = {"Authorization": http.client.headers["authorization"]}
-    with start_blocking_portal() as portal:
-        transport = streamable_http_client(
-            f"{http.client.base_url}/mcp", http_client=httpx2.AsyncClient(headers=headers)
-        )
-        with portal.wrap_async_context_manager(Client(transport, mode="legacy")) as client:
-            yield portal, client
-
-
-def _call(portal: Any, client: Client, tool: str, arguments: dict[str, Any]) -> Any:
-    return of_tool(portal.call(client.call_tool, tool, arguments))
-
-
 def test_a_session_keeps_every_hop_that_it_holds_and_ends_each_by_name(fabric: Fabric) -> None:
-    root = _root(fabric)
+    root = root_of(fabric)
     workflow(root, template(hop("a"), hop("b"), hop("c")))
     task_id = fabric.create("Gated", workflow="flow").task_id
 
@@ -269,16 +227,14 @@ def test_a_session_keeps_every_hop_that_it_holds_and_ends_each_by_name(fabric: F
         path = root / "runs" / task_id / "hops" / name / "run_heartbeat.json"
         return int(json.loads(path.read_text())["beatCount"])
 
-    with mcp_session(root, tools="all", actor="ada") as (portal, client):
+    with mcp_on(fabric, tools="all", actor="ada") as mcp:
 
         def ask(tool: str, **given: Any) -> Any:
-            return of_tool(portal.call(client.call_tool, tool, {"taskId": task_id, **given}))
+            return mcp.call(tool, {"taskId": task_id, **given})
 
         runs = {name: ask("aof_task_claim", hop=name, ttl=1)["runId"] for name in ("a", "b")}
         eventually(lambda: min(beats("a"), beats("b")) >= 2)
-        several = ask("aof_task_complete", outcome="complete")
-        assert isinstance(several, Refusal)
-        assert several.code == "run_required"
+        refusal_of(ask("aof_task_complete", outcome="complete"), "run_required")
         assert ask("aof_task_complete", outcome="complete", run=runs["a"])["status"] == "in-progress"
         assert ask("aof_task_progress", text="the other one")["taskId"] == task_id, "one is left, and it is meant"
     eventually(lambda: workflow_of(fabric.get(task_id)).hop("b").lease is None)

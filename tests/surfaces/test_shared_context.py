@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.requirements import requirement
 from tests.surfaces.conftest import Doors
-from tests.surfaces.doors import Refusal
+from tests.surfaces.doors import refusal_of
 
 VALUES: dict[str, Any] = {
     "nested": {"list": [1, -2.5, True, None, {"deep": ["x"]}], "empty": {}, "none": []},
@@ -35,7 +35,5 @@ def test_values_come_back_equal_through_every_surface(doors: Doors) -> None:
 def test_what_json_cannot_express_is_refused(doors: Doors, value: object) -> None:
     door = doors["python"]
     task_id = door.elsewhere.create("Shared").task_id
-    answer = door.ask("context_set", task_id=task_id, variables={"x": value})
-    assert isinstance(answer, Refusal)
-    assert answer.code == "invalid"
+    refusal_of(door.ask("context_set", task_id=task_id, variables={"x": value}), "invalid")
     assert door.elsewhere.context_show(task_id).context_variables.custom == {}

@@ -27,16 +27,9 @@ def _listening(http: OverHttp, **given: Any) -> Iterator[Iterator[dict[str, Any]
 
 
 def _events(response: httpx.Response) -> Iterator[dict[str, Any]]:
-    frame: dict[str, str] = {}
-    for line in response.iter_lines():
-        name, _, value = line.partition(": ")
-        if line and name:
-            frame[name] = value
-        elif not line and "data" in frame:
-            event = json.loads(frame["data"])
-            assert (frame["id"], frame["event"]) == (str(event["seq"]), event["type"])
-            yield event
-            frame = {}
+    for number, kind, event in _frames(response):
+        assert (number, kind) == (event["seq"], event["type"])
+        yield event
 
 
 def test_events_arrive_as_they_happen(http: OverHttp) -> None:

@@ -8,18 +8,14 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import httpx2
 import pytest
-from anyio.from_thread import start_blocking_portal
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp_types import Tool, ToolAnnotations
 
 from aof.api.catalogue import BY_TOOL
 from aof.kernel.model import STATUSES
 from tests.support.requirements import requirement
 from tests.surfaces.conftest import Doors
-from tests.surfaces.doors import OverHttp, OverMcp, environment, mcp_session, of_tool
+from tests.surfaces.doors import OverHttp, OverMcp, answer_of, environment, mcp_session, of_tool
 
 BUDGETS = {"core": 1_800, "worker": 4_000, "handoff": 6_000, "mail": 7_500, "all": 20_000}  # tokens
 PRIORITIES = {"low", "normal", "high", "critical"}
@@ -85,13 +81,8 @@ REFERENCE: dict[str, tuple[dict[str, Any], set[str]]] = {
 @pytest.fixture(scope="module")
 def over_http(http: OverHttp) -> Iterator[list[Tool]]:
     """The tools that the streamable HTTP endpoint lists."""
-    headers = {"Authorization": http.client.headers["authorization"]}
-    with start_blocking_portal() as portal:
-        transport = streamable_http_client(
-            f"{http.client.base_url}/mcp", http_client=httpx2.AsyncClient(headers=headers)
-        )
-        with portal.wrap_async_context_manager(Client(transport)) as client:
-            yield portal.call(client.list_tools).tools
+    with http.mcp() as (portal, client):
+        yield portal.call(client.list_tools).tools
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +127,7 @@ def test_the_ten_tools_are_listed_on_stdio_and_over_http(listed: dict[str, Tool]
 @requirement("tools.dispatch.params", "tools.complete.params", "tools.update.params", "tools.edit.params")
 def test_tools_that_carry_work_have_the_parameters_of_the_reference(mcp: OverMcp, listed: dict[str, Tool]) -> None:
     _as_the_reference(listed, "aof_dispatch", "aof_task_complete", "aof_task_update", "aof_task_edit")
-    made = mcp.call("aof_dispatch", {"title": "Only what is needed", "brief": "This."})
-    assert isinstance(made, dict)
+    made = answer_of(mcp.call("aof_dispatch", {"title": "Only what is needed", "brief": "This."}))
     assert mcp.elsewhere.get(made["taskId"]).priority == "normal"
 
 
@@ -145,8 +135,7 @@ def test_a_task_that_is_dispatched_without_review_is_done_with_its_completion(
     mcp: OverMcp, listed: dict[str, Tool]
 ) -> None:
     assert _parameters(listed["aof_dispatch"])["review"] == {"type": "boolean"}
-    made = mcp.call("aof_dispatch", {"title": "No second look", "brief": "This.", "review": False})
-    assert isinstance(made, dict), made
+    made = answer_of(mcp.call("aof_dispatch", {"title": "No second look", "brief": "This.", "review": False}))
     task = {"taskId": made["taskId"]}
     assert isinstance(mcp.call("aof_task_claim", task), dict)
     assert mcp.call("aof_task_complete", task | {"summary": "Done."}) == task | {"status": "done"}
@@ -219,8 +208,7 @@ def test_a_client_of_either_era_lists_and_calls(doors: Doors, mode: str) -> None
 
 
 def _made(mcp: OverMcp) -> str:
-    made = mcp.call("aof_dispatch", {"title": "Do it", "brief": "All of it."})
-    assert isinstance(made, dict)
+    made = answer_of(mcp.call("aof_dispatch", {"title": "Do it", "brief": "All of it."}))
     return str(made["taskId"])
 
 
