@@ -10,7 +10,7 @@ from aof.kernel.model import Policy
 from aof.org.model import HUMAN, Agent, OrgChart
 from aof.store.memory import FixedChart, FixedWorkflows
 from aof.store.port import Store
-from aof.supervision.operations import InboxPage
+from aof.supervision.inbox import InboxPage
 from aof.testing import FakeClock
 from tests.support.room import in_status
 from tests.support.workflows import hop, template

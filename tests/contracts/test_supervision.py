@@ -17,7 +17,7 @@ from aof.kernel.model import STATUSES, Policy
 from aof.org.model import Agent, OrgChart
 from aof.store.memory import FixedChart
 from aof.store.port import Store
-from aof.supervision.operations import Moves
+from aof.supervision.views import Moves
 from aof.testing import FakeClock
 from tests.support.room import in_status
 

@@ -66,16 +66,8 @@ from aof.runs.claimed_run import ClaimedRun, Grant
 from aof.scheduler.tick import Ticked
 from aof.store.directory import OrgReport, WorkflowReport
 from aof.store.lists import Row
-from aof.supervision.operations import (
-    AgentPage,
-    Flow,
-    InboxPage,
-    Moves,
-    Neighbourhood,
-    TaskMoment,
-    TimelinePage,
-    WhoAmI,
-)
+from aof.supervision.inbox import AgentPage, InboxPage
+from aof.supervision.views import Flow, Moves, Neighbourhood, TaskMoment, TimelinePage, WhoAmI
 from aof.support.printable import Say, silent
 from aof.tasks.changes import BulkReport, Undone
 from aof.tasks.model import Task

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from aof.documents import mail_rules, mail_service
 from aof.documents.mailbox import opened
@@ -15,9 +15,10 @@ from aof.errors import AofError, Call, EditWaits
 from aof.kernel import limits as kernel_limits
 from aof.kernel import model as kernel_model
 from aof.kernel import unit_of_work
-from aof.kernel.declarations import Cursor, param
+from aof.kernel.declarations import Cursor, Spelling, param
 from aof.kernel.model import run_place
 from aof.kernel.operation import operation
+from aof.kernel.results import Result
 from aof.org.model import HUMAN
 from aof.queries import read_models
 from aof.queries.ended_leases import ended_leases
@@ -25,15 +26,7 @@ from aof.runs import evolve as runs_evolve
 from aof.runs import model as runs_model
 from aof.store import port
 from aof.store.lists import Query
-from aof.supervision import operations, rules
-from aof.supervision.operations import (
-    AgentPage,
-    AgentRow,
-    HeldWork,
-    InboxItem,
-    InboxPage,
-    Limit,
-)
+from aof.supervision import rules
 from aof.supervision.rules import Need
 from aof.tasks import graph
 from aof.workflows import model as workflows_model
@@ -46,7 +39,6 @@ if TYPE_CHECKING:
     from aof.kernel.context import CallContext, Environment
     from aof.org.health import AgentHealth
     from aof.org.model import Agent
-    from aof.runs.model import Heartbeat
     from aof.supervision.rules import Attention
     from aof.tasks.model import Task
 
@@ -54,6 +46,104 @@ if TYPE_CHECKING:
 _PARTS = 5  # of a place: turn, moment, kind, what, which part of it
 _REASON = 500  # characters
 _OF_TASKS = ("gate", "question", "blocked", "deadletter", "overdue")
+MOST_ROWS: Final = 1_000  # on a page
+Limit = Annotated[int, param("at most this many", Spelling(note="(default 50)"), ge=0, le=MOST_ROWS)]
+
+
+class NextCall(Result, frozen=True, kw_only=True):
+    """A call that works, with its arguments under the names that they have over the wire."""
+
+    operation: str
+    arguments: dict[str, Any]
+
+    @classmethod
+    def of(cls, call: Call) -> NextCall:
+        """The call as an answer shows it."""
+        return cls(operation=call.operation, arguments={_wired(name): value for name, value in call.arguments.items()})
+
+
+def _wired(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+class InboxItem(Result, frozen=True, kw_only=True):
+    """One thing that needs a person. `reason` is text by others; `next` are calls that work, the usual one first.
+
+    `agent` is who asks, worked, holds or is silent; `person` whom it waits for, where that is one person.
+    """
+
+    id: str
+    kind: str
+    since: str
+    age: int
+    reason: str
+    task_id: str | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    status: str | UnsetType = UNSET
+    priority: str | UnsetType = UNSET
+    rev: int | UnsetType = UNSET
+    agent: str | UnsetType = UNSET
+    person: str | UnsetType = UNSET
+    hop: str | UnsetType = UNSET
+    question: str | UnsetType = UNSET
+    choices: tuple[str, ...] | UnsetType = UNSET
+    message_id: str | UnsetType = UNSET
+    handoff_id: str | UnsetType = UNSET
+    next: tuple[NextCall, ...] = ()
+
+
+class InboxPage(Result, frozen=True, kw_only=True):
+    """What needs a person, oldest first, and how much of it there is by kind."""
+
+    total: int
+    by_kind: dict[str, int]
+    items: tuple[InboxItem, ...]
+    next_cursor: str | UnsetType = UNSET
+
+
+class HeldWork(Result, frozen=True, kw_only=True):
+    """A task, or a hop, that an agent holds; `left` is negative where the lease ran out so many seconds ago."""
+
+    task_id: str
+    title: str
+    status: str
+    run_id: str
+    since: str
+    lease_ends: str
+    left: int
+    expired: bool
+    hop: str | UnsetType = UNSET
+    question: str | UnsetType = UNSET
+
+
+class AgentRow(Result, frozen=True, kw_only=True):
+    """One agent: its last sign of life, its load against its capacity, and what it holds.
+
+    `reason` and `since` say why and since when it does not answer; `listed` whether the org chart has it.
+    """
+
+    id: str
+    listed: bool
+    active: bool
+    available: bool
+    load: int
+    holds: tuple[HeldWork, ...]
+    name: str | UnsetType = UNSET
+    team: str | UnsetType = UNSET
+    runner: str | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    since: str | UnsetType = UNSET
+    last_seen: str | UnsetType = UNSET
+    capacity: int | UnsetType = UNSET
+
+
+class AgentPage(Result, frozen=True, kw_only=True):
+    """Agents in the order of their names."""
+
+    total: int
+    agents: tuple[AgentRow, ...]
+    next_cursor: str | UnsetType = UNSET
 
 
 @operation(
@@ -92,7 +182,7 @@ class _Look:
                 raise problem
         if person is not None and (problem := kernel_limits.name("person", person)):
             raise problem
-        if problem := kernel_limits.whole("limit", limit, 0, operations.MOST_ROWS):
+        if problem := kernel_limits.whole("limit", limit, 0, MOST_ROWS):
             raise problem
         wanted = kind or rules.NEEDS
         behind = read_models.found_in("inbox", cursor, _PARTS) if cursor is not None else None
@@ -106,30 +196,31 @@ class _Look:
         )
         page = self._store.attention(asked)
         others = [one for one in self._others(wanted) if person in (None, one[0].person or person)]
-        items = dict(self._of_tasks(page.found))
+        tasks = {task.id: task for task in self._store.records({one.task_id for one in page.found})}
+        items = {one: self._item(one, task) for one in page.found if (task := tasks.get(one.task_id)) is not None}
         items.update((one, item) for one, item in others if behind is None or tuple(one[:_PARTS]) > behind)
         shown = sorted(items)[: limit + 1]
         by_kind = Counter(page.by_kind)
         by_kind.update(one.kind for one, _ in others)
         more = shown[limit - 1] if limit and len(shown) > limit else None
-        return operations.InboxPage(
+        return InboxPage(
             total=by_kind.total(),
             by_kind={name: by_kind[name] for name in rules.NEEDS if by_kind[name]},
             items=tuple(items[one] for one in shown[:limit]),
             next_cursor=read_models.place_in("inbox", *more[:_PARTS]) if more is not None else UNSET,
         )
 
-    def _of_tasks(self, found: Sequence[Attention]) -> Iterator[tuple[Attention, InboxItem]]:
-        tasks = {task.id: task for task in self._store.records({one.task_id for one in found})}
-        for one in found:
-            if (task := tasks.get(one.task_id)) is not None:
-                yield one, self._item(one, task)
-
     def _others(self, wanted: Sequence[str]) -> Iterator[tuple[Attention, InboxItem]]:
         if "lease" in wanted:
-            yield from self._leases()
+            for ended in ended_leases(self._environment):
+                late = ended.need._replace(since=kernel_model.iso(ended.end))
+                yield late, self._item(late, ended.task)
         if "agent" in wanted:
-            yield from self._silent()
+            for agent, health in self._store.health().items():
+                if not health.available:
+                    one = _one(health.since, "agent", agent)
+                    call = Call("agents", {"agent": agent})
+                    yield one, self._plain(one, health.reason or "does not answer", agent=agent, calls=(call,))
         if "handoff" in wanted:
             yield from self._handoffs()
         if "edit" in wanted:
@@ -137,18 +228,6 @@ class _Look:
         if "mail" in wanted:
             with suppress(AofError):  # a mailbox that cannot be read hides nothing else
                 yield from self._mail()
-
-    def _leases(self) -> Iterator[tuple[Attention, InboxItem]]:
-        for ended in ended_leases(self._environment):
-            late = ended.need._replace(since=kernel_model.iso(ended.end))
-            yield late, self._item(late, ended.task)
-
-    def _silent(self) -> Iterator[tuple[Attention, InboxItem]]:
-        for agent, health in self._store.health().items():
-            if not health.available:
-                one = _one(health.since, "agent", agent)
-                call = Call("agents", {"agent": agent})
-                yield one, self._plain(one, health.reason or "does not answer", agent=agent, calls=(call,))
 
     def _edits(self) -> Iterator[tuple[Attention, InboxItem]]:
         """Edits by hand that wait for a maintainer, which they do only where callers are bound."""
@@ -210,14 +289,14 @@ class _Look:
                 yield one, self._plain(one, head.subject, agent=head.sender, message_id=head.message_id, calls=calls)
 
     def _plain(self, one: Attention, reason: str, *, calls: tuple[Call, ...], **more: Any) -> InboxItem:
-        return operations.InboxItem(
+        return InboxItem(
             id="/".join(part for part in (one.kind, one.task_id, one.item) if part),
             kind=one.kind,
             since=one.since,
             age=max(0, (self._now - kernel_model.millis(one.since)) // 1000),
-            reason=_cut(reason),
+            reason=reason if len(reason) <= _REASON else f"{reason[: _REASON - 1]}…",
             person=one.person or UNSET,
-            next=tuple(operations.NextCall.of(call) for call in calls),
+            next=tuple(NextCall.of(call) for call in calls),
             **more,
         )
 
@@ -327,10 +406,6 @@ def _moment(date: str) -> str:
         return kernel_model.iso(0)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _REASON else f"{text[: _REASON - 1]}…"
-
-
 @operation(
     effect="read", section="team", order=5, summary="which agents are working, and on what", example="aof agents"
 )
@@ -344,7 +419,7 @@ def agents(
     """Who is working: when each agent was last seen, what it holds under which lease, its load and capacity."""
     if agent is not None and (problem := kernel_limits.name("agent", agent)):
         raise problem
-    if problem := kernel_limits.whole("limit", limit, 0, operations.MOST_ROWS):
+    if problem := kernel_limits.whole("limit", limit, 0, MOST_ROWS):
         raise problem
     behind = read_models.found_in("agents", cursor, 1)[0] if cursor is not None else ""
     store, now = context.environment.store, context.environment.clock.now()
@@ -367,7 +442,7 @@ def agents(
         _row(name, listed.get(name), health.get(name), load[name], work.get(name, []), seen.get(name)) for name in page
     )
     more = read_models.place_in("agents", page[-1]) if page and len(shown) > limit else UNSET
-    return operations.AgentPage(total=len(names), agents=rows, next_cursor=more)
+    return AgentPage(total=len(names), agents=rows, next_cursor=more)
 
 
 def _work(
@@ -386,10 +461,10 @@ def _work(
         beat = beats.get(place)
         end = runs_model.lease_end(lease, beat)
         asked = next((one.id for one in task.open_questions if one.run_id == lease.run_id), None)
-        one = operations.HeldWork(
+        one = HeldWork(
             task_id=task.id,
             title=task.title,
-            status=_status(task, beat, now),
+            status=graph.normalized_status(task, beat, now),
             run_id=lease.run_id,
             since=lease.acquired_at,
             lease_ends=kernel_model.iso(end),
@@ -404,10 +479,6 @@ def _work(
     return found
 
 
-def _status(task: Task, beat: Heartbeat | None, now: int) -> str:
-    return graph.normalized_status(task, beat, now)
-
-
 def _row(  # noqa: PLR0917 - what a row is made of
     name: str,
     entry: Agent | None,
@@ -418,7 +489,7 @@ def _row(  # noqa: PLR0917 - what a row is made of
 ) -> AgentRow:
     signs = [sign for sign in (seen, *(alive for _, alive in work)) if sign is not None]
     silent = health if health is not None and not health.available else None
-    return operations.AgentRow(
+    return AgentRow(
         id=name,
         listed=entry is not None,
         active=entry.active if entry is not None else True,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from aof.errors import AofError, Call, InvalidInput, TaskNotFound
 from aof.kernel import commands, identity
@@ -18,34 +18,14 @@ from aof.kernel.events import is_remark
 from aof.kernel.evolve import evolve
 from aof.kernel.model import STATUSES, is_task_id
 from aof.kernel.operation import operation
+from aof.kernel.results import Result
 from aof.org import rights
 from aof.queries import read_models
 from aof.queries.history import number_of
 from aof.runs import authentication
 from aof.store import port
 from aof.store.lists import Row
-from aof.supervision.operations import (
-    MOST_DAYS,
-    MOST_NEIGHBOURS,
-    MOST_ROWS,
-    AgentFlow,
-    FieldChange,
-    Flow,
-    FlowDay,
-    GraphEdge,
-    GraphNode,
-    Limit,
-    Move,
-    Moves,
-    Neighbourhood,
-    Percentiles,
-    Source,
-    TaskMoment,
-    TimelinePage,
-    TimelineRow,
-    WaitSpan,
-    WhoAmI,
-)
+from aof.supervision.inbox import MOST_ROWS, Limit
 from aof.supervision.rules import SpanQuery
 
 TYPE_CHECKING = False
@@ -58,8 +38,187 @@ if TYPE_CHECKING:
     from aof.tasks.model import Task
 
 
+MOST_DAYS: Final = 366
+MOST_NEIGHBOURS: Final = 200
+Source = Literal["given", "environment", "run", "token", "session", "user"]
 _EVENT = Spelling(metavar="SEQ|HASH")
 _WHEN = Spelling(metavar="WHEN", note="(a day, a moment, or -7d)")
+
+
+class WhoAmI(Result, frozen=True, kw_only=True):
+    """The caller.
+
+    `source` is what its name comes from: the call itself, $AOF_ACTOR, a run's secret, a token, the session, or the user
+    of the operating system. `kind` and `roles` are those of the org chart, `scope` is that of the token; `lane` is the
+    part of the log that this clone appends to. A caller with a token is not told where the data directory lies.
+    """
+
+    actor: str
+    source: Source
+    run_id: str | None
+    maintainer: bool
+    acts_for_others: bool
+    kind: str | None
+    roles: tuple[str, ...]
+    scope: str | None
+    data_dir: str | None
+    found_by: Literal["given", "environment", "folder"] | None
+    lane: str | None
+    version: str | None
+    python: str | None
+    format: int | None
+
+
+class Move(Result, frozen=True, kw_only=True):
+    """A change that would be accepted now: the call, where the task would go, and what to ask the caller for first.
+
+    `asks` names the parameters that only the caller can fill in; `confirm` says that the change cannot be undone.
+    """
+
+    operation: str
+    arguments: dict[str, Any]
+    to: str | UnsetType = UNSET
+    asks: tuple[str, ...] = ()
+    confirm: bool = False
+
+
+class Moves(Result, frozen=True, kw_only=True):
+    """Where the caller may move a task now (never an approval), and everything else that it may do with it."""
+
+    task_id: str
+    status: str
+    rev: int
+    moves: tuple[Move, ...]
+    actions: tuple[Move, ...]
+
+
+class GraphNode(Result, frozen=True, kw_only=True):
+    """A task near the one that was asked for; `depth` is how many edges lie between."""
+
+    id: str
+    title: str
+    status: str
+    priority: str
+    depth: int
+    agent: str | UnsetType = UNSET
+
+
+class GraphEdge(Result, frozen=True, kw_only=True):
+    """From a blocker to what waits for it, from a parent to its child, or a link."""
+
+    source: str
+    target: str
+    kind: str
+
+
+class Neighbourhood(Result, frozen=True, kw_only=True):
+    """The tasks around one, nearest first. `left_out` counts neighbours that are known and were not followed."""
+
+    root: str
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+    left_out: int
+
+
+class WaitSpan(Result, frozen=True, kw_only=True):
+    """A time in which a run waited; without `to` it still does."""
+
+    since: str
+    kind: str
+    until: str | UnsetType = UNSET
+
+
+class TimelineRow(Result, frozen=True, kw_only=True):
+    """One run: who, when, how it ended, and how many seconds it worked and waited."""
+
+    task_id: str
+    title: str
+    run_id: str
+    attempt: int
+    agent: str
+    started_at: str
+    status: str
+    working: int
+    waiting: int
+    waits: tuple[WaitSpan, ...]
+    hop: str | UnsetType = UNSET
+    ended_at: str | UnsetType = UNSET
+
+
+class TimelinePage(Result, frozen=True, kw_only=True):
+    """Runs, the last one first."""
+
+    total: int
+    rows: tuple[TimelineRow, ...]
+    now: str
+    next_cursor: str | UnsetType = UNSET
+
+
+class FlowDay(Result, frozen=True, kw_only=True):
+    """How many tasks were in each status at the end of a day, and how many were created and done on it."""
+
+    day: str
+    by_status: dict[str, int]
+    created: int
+    done: int
+
+
+class Percentiles(Result, frozen=True, kw_only=True):
+    """Times in seconds, of so many tasks."""
+
+    count: int
+    p50: int = 0
+    p75: int = 0
+    p90: int = 0
+    p95: int = 0
+
+
+class AgentFlow(Result, frozen=True, kw_only=True):
+    """How the runs of one agent ended."""
+
+    agent: str
+    attempts: int
+    completed: int
+    failed: int
+    expired: int
+    cancelled: int
+    released: int
+    running: int
+
+
+class Flow(Result, frozen=True, kw_only=True):
+    """How work flows: by day, how long finished tasks took since their creation and since their first run, by agent."""
+
+    days: tuple[FlowDay, ...]
+    done: int
+    per_day: float
+    lead_time: Percentiles
+    cycle_time: Percentiles
+    agents: tuple[AgentFlow, ...]
+
+
+class FieldChange(Result, frozen=True, kw_only=True):
+    """A field of a task before and after an event; null where it was not set."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+class TaskMoment(Result, frozen=True, kw_only=True):
+    """A task as it was after one of its events, the event, and what that changed; with the events beside it."""
+
+    task_id: str
+    seq: int
+    event: dict[str, Any]
+    task: dict[str, Any]
+    changed: tuple[FieldChange, ...]
+    number: int
+    events: int
+    first: int
+    last: int
+    previous: int | UnsetType = UNSET
+    next: int | UnsetType = UNSET
 
 
 @operation(
@@ -113,27 +272,16 @@ def _source(context: CallContext, who: identity.Identity, name: str) -> Source:
 _TEXT = "…"
 
 
-class _Offer:
-    """A change to try: its command with values, and the call that makes it."""
+class _Offer(msgspec.Struct, frozen=True):
+    """A change to try: its command with values, and the call that makes it, which shows others where it says so."""
 
-    def __init__(
-        self,
-        operation: str,
-        command: type[commands.OnTask],
-        *,
-        given: dict[str, Any] | None = None,
-        shown: dict[str, Any] | None = None,
-        asks: tuple[str, ...] = (),
-        confirm: bool = False,
-        drags: bool = False,
-    ) -> None:
-        self.operation = operation
-        self.command = command
-        self.given = given or {}
-        self.shown = shown if shown is not None else self.given
-        self.asks = asks
-        self.confirm = confirm
-        self.drags = drags
+    operation: str
+    command: type[commands.OnTask]
+    given: dict[str, Any] = {}
+    shown: dict[str, Any] | None = None
+    asks: tuple[str, ...] = ()
+    confirm: bool = False
+    drags: bool = False
 
 
 @operation(effect="read", verb="show moves", section="see", order=47, former=("moves",), example="aof show moves 001")
@@ -162,7 +310,7 @@ def _tried(context: CallContext, task: Task, offer: _Offer) -> Move | None:
         return None  # it would change nothing
     return Move(
         operation=offer.operation,
-        arguments={"taskId": task.id} | offer.shown,
+        arguments={"taskId": task.id} | (offer.given if offer.shown is None else offer.shown),
         to=to if to is not None and to != task.status else UNSET,
         asks=offer.asks,
         confirm=offer.confirm,
@@ -180,8 +328,10 @@ def _offers(task: Task) -> Iterator[_Offer]:
         other = "ready" if task.status == "backlog" else "backlog"
         yield _Offer("update", commands.Update, given={"status": other}, drags=True)
     if task.blocked is not None:
-        on = ("resume", commands.Resume) if task.blocked.kind == "paused" else ("unblock", commands.Unblock)
-        yield _Offer(*on, drags=True)
+        if task.blocked.kind == "paused":
+            yield _Offer("resume", commands.Resume, drags=True)
+        else:
+            yield _Offer("unblock", commands.Unblock, drags=True)
     if task.status not in ("blocked", "done", "cancelled", "deadletter"):
         yield _Offer("block", commands.Block, given={"reason": _TEXT}, asks=("reason",), drags=True)
         yield _Offer("pause", commands.Pause)
@@ -199,8 +349,7 @@ def _offers(task: Task) -> Iterator[_Offer]:
         shown={},
         asks=("kind", "target"),
     )
-    archive = ("unarchive", commands.UnarchiveTask) if task.archived else ("archive", commands.ArchiveTask)
-    yield _Offer(*archive)
+    yield _Offer("unarchive", commands.UnarchiveTask) if task.archived else _Offer("archive", commands.ArchiveTask)
 
 
 def _judgements(task: Task) -> Iterator[_Offer]:
