@@ -1,4 +1,4 @@
-"""What the audit says of handoffs, from their first step to their last."""
+"""The audit of handoffs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,25 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aof.api.fabric import Fabric
+from aof.handoffs import audit
 from aof.handoffs.audit import AuditRecord
-from aof.handoffs.context import digest
-from aof.handoffs.model import Handoff
+from aof.handoffs.context import TASK_STATUS, digest
+from aof.handoffs.model import Handoff, Rationale
+from aof.kernel.events import Event
+from aof.kernel.model import TRANSITIONS
+from tests.support.audits import handoff_between
 from tests.support.handoff_team import HandoffTeam, started
 from tests.support.requirements import requirement
 from tests.support.room import Room
+from tests.support.strategies import json_objects
+from tests.support.world import World
+
+# --- what the audit says of handoffs, from their first step to their last
+
 
 STEPS = {"initiated", "accepted", "rejected", "completed", "failed", "timeout", "escalated"}
 
@@ -137,8 +148,8 @@ def test_each_key_finds_what_a_filter_over_the_files_finds_also_without_an_index
                 ({"from_agent": one.from_agent}, [it for it in raw if it.from_agent == one.from_agent]),
                 ({"to_agent": one.to_agent}, [it for it in raw if it.to_agent == one.to_agent]),
             ]
-            for given, expected in asked:
-                assert list(fabric.audit(**given).records) == expected
+            for named, expected in asked:
+                assert list(fabric.audit(**named).records) == expected
         (room.root / "index.sqlite").unlink()
         fabric = room.reopen()
 
@@ -166,3 +177,92 @@ def test_one_log_shows_runs_and_handoffs_in_order(room: Room) -> None:
     audited = [event.seq for event in events if "audit" in event.payload]
     assert audited == [one.seq for one in fabric.audit(task=task).records] == sorted(audited)
     assert kinds.index("handoff.completed") < len(kinds) - 1
+
+
+# --- the audit record of a handoff's step, and the event that it is
+
+
+FIELDS = (
+    "handoff_id",
+    "timestamp",
+    "event_type",
+    "from_agent",
+    "to_agent",
+    "handoff_type",
+    "reason",
+    "context_snapshot",
+    "decision_rationale",
+    "risk_level",
+    "duration_ms",
+    "tokens_consumed",
+    "outcome",
+)
+
+
+def made(step: audit.AuditStep = "initiated", variables: dict[str, Any] | None = None) -> dict[str, Any]:
+    world = World()
+    task = world.tasks[world.create()]
+    why = Rationale(decision_rationale="bob knows it", risk_level="medium")
+    return audit.audited(step, task, handoff_between(variables=variables, artifacts=2, why=why))
+
+
+def event(payload: dict[str, Any]) -> Event:
+    return Event(
+        seq=7,
+        type="handoff.initiated",
+        timestamp="2026-03-02T09:00:00.000Z",
+        actor="ada",
+        task_id="TASK-2026-03-02-001",
+        payload={"handoffId": "h-1", **payload},
+        commit=(1, 1),
+        hash="f" * 64,
+    )
+
+
+def test_an_audited_event_is_its_record_with_the_fields_in_the_specified_order() -> None:
+    found = audit.audit_record(event({"audit": made()}))
+    assert found is not None
+    line = audit.line_of(found)
+    whole = msgspec.json.decode(line)
+    assert tuple(whole)[: len(FIELDS)] == FIELDS
+    assert (whole["handoff_id"], whole["timestamp"]) == ("h-1", "2026-03-02T09:00:00.000Z")
+    assert (whole["seq"], whole["hash"]) == (7, "f" * 64)
+    assert whole["context_snapshot"]["task_status"] == "pending"
+    assert line.count(b"\n") == 1
+    assert line.endswith(b"\n")
+
+
+def test_what_is_not_known_is_left_out_of_the_event_and_null_in_the_line() -> None:
+    payload = made()
+    assert not {"duration_ms", "tokens_consumed", "outcome", "status", "notes"} & payload.keys()
+    found = audit.audit_record(event({"audit": payload}))
+    assert found is not None
+    assert found.outcome is None
+
+
+def test_an_event_without_an_audit_is_no_record() -> None:
+    assert audit.audit_record(event({})) is None
+
+
+def test_an_audit_with_a_foreign_step_is_no_record() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        audit.audit_record(event({"audit": made() | {"event_type": "begun"}}))
+
+
+@requirement("handoff.audit.variables-hash")
+@given(json_objects(), st.randoms())
+def test_equal_variables_have_equal_hashes_whatever_their_order(variables: dict[str, Any], random: Any) -> None:
+    names = list(variables)
+    random.shuffle(names)
+    found = digest(variables)
+    assert digest({name: variables[name] for name in names}) == found
+    assert len(found) == 64
+    assert int(found, 16) >= 0
+    assert digest(variables | {"one more": 1}) != digest(variables | {"one more": 2})
+    assert made(variables=variables)["context_snapshot"]["context_variables_hash"] == found
+
+
+def test_every_status_has_a_word() -> None:
+    words = {status: TASK_STATUS[status] for status in TRANSITIONS}
+    assert set(words.values()) == {"pending", "in_progress", "blocked", "complete", "failed"}
+    assert (words["review"], words["done"], words["cancelled"]) == ("in_progress", "complete", "failed")

@@ -1,4 +1,4 @@
-"""What time does to handoffs: acknowledgements, reminders, retries, escalations, failures. No test takes real time."""
+"""What happens to a handoff when time passes: reminders, deadlines, escalation."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from typing import Any
 
 import pytest
 
+from aof.errors import AofError
 from aof.handoffs.model import Handoff
+from aof.handoffs.payload import HandoffProposal
 from aof.scheduler.rules import TO_ANSWER
+from aof.tasks.fields import KEY
+from aof.tasks.model import Task
 from tests.support.handoff_team import MOMENT, HandoffTeam, started
 from tests.support.requirements import requirement
+
+# --- what time does to handoffs: acknowledgements, reminders, retries, escalations, failures. No test takes real time
+
 
 CHAIN: dict[str, Any] = {"roles": {"reviewer": {"agents": ["rev"]}}, "escalation": ["reviewer", "human"]}
 
@@ -22,8 +29,8 @@ def team() -> HandoffTeam:
     return HandoffTeam(*agents, started("zoe", **same), started("dan", **same), **CHAIN)
 
 
-def accepted(team: HandoffTeam, **given: Any) -> Handoff:
-    """A delegation to bob, accepted at once, whose return is owed in five minutes."""
+def taken_by_bob(team: HandoffTeam, **given: Any) -> Handoff:
+    """A delegation to bob, taken_by_bob at once, whose return is owed in five minutes."""
     handoff = team.hand("bob", **given)
     team.fabric.handoff_accept(handoff.id, agent="bob")
     return handoff
@@ -114,7 +121,7 @@ def test_an_unavailable_target_of_a_critical_task_is_escalated_at_once(
 
 @requirement("handoff.timeout.reminder-first")
 def test_one_reminder_comes_before_the_policy(team: HandoffTeam) -> None:
-    handoff = accepted(team, on_timeout="fail")
+    handoff = taken_by_bob(team, on_timeout="fail")
     team.clock.sleep(300 - MOMENT)
     assert team.actions() == []
     team.clock.sleep(MOMENT)
@@ -129,7 +136,7 @@ def test_one_reminder_comes_before_the_policy(team: HandoffTeam) -> None:
 
 @requirement("handoff.timeout.reminder-first")
 def test_a_return_after_the_reminder_is_taken_and_no_policy_runs(team: HandoffTeam) -> None:
-    handoff = accepted(team, on_timeout="fail")
+    handoff = taken_by_bob(team, on_timeout="fail")
     team.clock.sleep(300)
     team.actions()
     team.clock.sleep(2 - MOMENT)
@@ -142,7 +149,7 @@ def test_a_return_after_the_reminder_is_taken_and_no_policy_runs(team: HandoffTe
 
 @requirement("handoff.timeout.retry-same-agent", "handoff.timeout.retry-backoff", "handoff.timeout.audited")
 def test_a_retry_goes_to_the_same_agent_three_times_after_two_four_and_eight_seconds(team: HandoffTeam) -> None:
-    handoff = accepted(team, on_timeout="retry")
+    handoff = taken_by_bob(team, on_timeout="retry")
     team.clock.sleep(300)
     assert team.actions() == ["handoff_remind"]
     for number, wait in enumerate((2, 4, 8), 1):
@@ -164,7 +171,7 @@ def test_a_retry_goes_to_the_same_agent_three_times_after_two_four_and_eight_sec
 
 @requirement("handoff.timeout.escalate-next", "handoff.timeout.audited")
 def test_an_escalated_timeout_forwards_the_payload_to_the_next_of_the_chain(team: HandoffTeam) -> None:
-    handoff = accepted(team, on_timeout="escalate", variables={"branch": "main"})
+    handoff = taken_by_bob(team, on_timeout="escalate", variables={"branch": "main"})
     team.clock.sleep(300)
     team.actions()
     team.clock.sleep(2)
@@ -179,7 +186,7 @@ def test_an_escalated_timeout_forwards_the_payload_to_the_next_of_the_chain(team
 
 @requirement("handoff.timeout.fail", "handoff.timeout.audited")
 def test_a_failed_timeout_fails_the_handoff_and_asks_a_person(team: HandoffTeam) -> None:
-    handoff = accepted(team, on_timeout="fail")
+    handoff = taken_by_bob(team, on_timeout="fail")
     team.clock.sleep(300)
     team.actions()
     team.clock.sleep(2)
@@ -200,7 +207,7 @@ def test_a_failed_timeout_marks_the_delegated_subtask_as_failed() -> None:
     team.fabric.claim(parent, agent="ada", ttl=900)
     child = team.task(parent_id=parent)
     waits = team.task(depends_on=[child])
-    handoff = accepted(team, task=child, from_agent="ada", on_timeout="fail")
+    handoff = taken_by_bob(team, task=child, from_agent="ada", on_timeout="fail")
     team.fabric.claim(child, agent="bob", ttl=900)
     team.clock.sleep(300)
     team.actions()
@@ -235,7 +242,7 @@ def test_a_queued_handoff_is_delivered_when_its_receiver_has_room() -> None:
 
 @pytest.mark.parametrize(("end", "state"), [("done", "completed"), ("cancelled", "failed")])
 def test_the_end_of_a_delegated_task_ends_its_handoff(team: HandoffTeam, end: str, state: str) -> None:
-    handoff = accepted(team)
+    handoff = taken_by_bob(team)
     if end == "done":
         run = team.fabric.claim(handoff.task_id, agent="bob").run_id
         team.fabric.complete(handoff.task_id, run=run)
@@ -270,7 +277,7 @@ def asking() -> HandoffTeam:
 
 
 def started_to_answer(asking: HandoffTeam) -> Handoff:
-    """An escalation to zoe, which a service has accepted for her."""
+    """An escalation to zoe, which a service has taken_by_bob for her."""
     handoff = asking.hand("zoe", "escalation")
     asking.fabric.handoff_accept(handoff.id, agent="zoe", reason=TO_ANSWER)
     return handoff
@@ -307,3 +314,156 @@ def test_a_question_that_cannot_be_asked_does_not_keep_the_handoff_open_for_ever
     asking.clock.sleep(3_601)
     assert asking.actions(dry_run=True) == ["handoff_remind"]
     assert asking.now(handoff).state == "accepted"
+
+
+# --- the five conditions that begin a handoff, each alone, each once
+
+
+REVIEW: dict[str, Any] = {
+    "name": "review",
+    "hops": [
+        {"id": "implement", "role": "developer"},
+        {"id": "check", "role": "reviewer", "dependsOn": ["implement"]},
+    ],
+}
+
+
+@pytest.fixture
+def eng() -> HandoffTeam:
+    """A eng with an orchestrator: ada develops, rev reviews, sec knows security."""
+    return HandoffTeam(
+        {
+            "id": "ada",
+            "team": "eng",
+            "roles": ["developer"],
+            "capabilities": ["code"],
+            "maxExecutionTime": "10m",
+            "autonomy": {"maxRisk": "medium"},
+            "escalatesTo": "rev",
+        },
+        {"id": "rev", "team": "eng", "roles": ["reviewer"], "capabilities": ["code"]},
+        {"id": "sec", "team": "eng", "capabilities": ["code", "security"]},
+        {"id": "orc", "team": "eng"},
+        teams=[{"id": "eng", "orchestrator": "orc"}],
+        workflows=(REVIEW,),
+    )
+
+
+def running(eng: HandoffTeam, **given: Any) -> Task:
+    """A task that ada runs."""
+    task = eng.task(**given)
+    eng.fabric.claim(task, agent="ada", ttl=86400)
+    return eng.fabric.get(task)
+
+
+def begun(eng: HandoffTeam, task_id: str) -> list[Handoff]:
+    """The handoffs of a task after two ticks; what begins one twice would show."""
+    eng.tick()
+    eng.tick()
+    return list(eng.fabric.handoff_list(task=task_id))
+
+
+def only(eng: HandoffTeam, task_id: str, trigger: str) -> Handoff:
+    """The one handoff of a task, which names its trigger, on the record and in the audit."""
+    (handoff,) = begun(eng, task_id)
+    assert handoff.trigger == trigger
+    assert eng.records(handoff)[0].trigger == trigger
+    return handoff
+
+
+@requirement("handoff.trigger.task-completion", "handoff.trigger.five-kinds")
+def test_a_completed_step_of_a_workflow_goes_to_the_next_agent_and_the_last_to_nobody(
+    eng: HandoffTeam,
+) -> None:
+    task = eng.task(workflow="review")
+    run = eng.fabric.claim(task, agent="ada").run_id
+    assert begun(eng, task) == []
+    eng.fabric.complete(task, run=run, caller_role="developer", outcome="complete")
+    handoff = only(eng, task, "task_completion")
+    assert (handoff.from_agent, handoff.to_agent, handoff.type) == ("ada", "rev", "sequential")
+    run = eng.fabric.claim(task, agent="rev").run_id
+    eng.tick()
+    assert eng.now(handoff).state == "completed"
+    assert eng.audit(handoff) == ["initiated", "accepted", "completed"]
+    eng.fabric.complete(task, run=run, caller_role="reviewer", outcome="complete")
+    assert len(begun(eng, task)) == 1
+
+
+@requirement("handoff.trigger.capability-mismatch", "handoff.trigger.five-kinds")
+def test_work_that_its_agent_cannot_do_goes_to_one_that_can(eng: HandoffTeam) -> None:
+    able = running(eng, profile={KEY: ["code"]})
+    assert begun(eng, able.id) == []
+    task = running(eng)
+    eng.fabric.edit(task.id, profile={KEY: ["security"]})
+    handoff = only(eng, task.id, "capability_mismatch")
+    assert (handoff.from_agent, handoff.to_agent, handoff.type) == ("ada", "sec", "sequential")
+    eng.fabric.handoff_accept(handoff.id, agent="sec")
+    lease = eng.fabric.get(task.id).lease
+    assert lease is not None
+    assert lease.agent == "sec"
+    assert len(begun(eng, task.id)) == 1
+
+
+@requirement("handoff.trigger.escalation-risk", "handoff.trigger.five-kinds")
+@pytest.mark.parametrize(("risk", "escalates"), [("low", False), ("medium", False), ("high", True)])
+def test_a_decision_above_the_agents_risk_is_escalated(eng: HandoffTeam, risk: str, *, escalates: bool) -> None:
+    task = running(eng)
+    eng.fabric.context_decide(task.id, description="drop the table", risk=risk, actor="ada")
+    if not escalates:
+        assert begun(eng, task.id) == []
+        return
+    handoff = only(eng, task.id, "escalation")
+    assert (handoff.from_agent, handoff.to_agent, handoff.type) == ("ada", "rev", "escalation")
+
+
+@requirement("handoff.trigger.timeout", "handoff.trigger.five-kinds")
+def test_an_agent_that_takes_too_long_hands_its_task_to_the_orchestrator(eng: HandoffTeam) -> None:
+    task = running(eng)
+    eng.clock.sleep(600 - MOMENT)
+    assert begun(eng, task.id) == []
+    eng.clock.sleep(MOMENT)
+    handoff = only(eng, task.id, "timeout")
+    assert (handoff.from_agent, handoff.to_agent, handoff.type) == ("ada", "orc", "escalation")
+    after = eng.fabric.get(task.id)
+    assert (after.status, after.lease) == ("blocked", None)
+    assert after.retry.failures == 0
+    eng.fabric.handoff_answer(handoff.id, agent="orc", text="try again")
+    assert eng.fabric.get(task.id).status == "ready"
+
+
+@requirement("handoff.trigger.timeout")
+def test_a_task_past_its_deadline_goes_to_the_orchestrator_once(eng: HandoffTeam) -> None:
+    task = running(eng, constraints={"deadline": "2026-03-02T09:05:00Z"})
+    eng.clock.sleep(300 - MOMENT)
+    assert begun(eng, task.id) == []
+    eng.clock.sleep(MOMENT)
+    handoff = only(eng, task.id, "timeout")
+    assert handoff.to_agent == "orc"
+    assert "deadline" in handoff.reason
+    eng.fabric.handoff_answer(handoff.id, agent="orc", text="go on")
+    eng.fabric.claim(task.id, agent="ada")
+    assert len(begun(eng, task.id)) == 1
+
+
+@requirement("handoff.trigger.explicit-request", "handoff.trigger.five-kinds")
+def test_an_agent_asks_a_named_agent_for_help_in_the_middle_of_a_task(eng: HandoffTeam) -> None:
+    task = running(eng)
+    eng.hand("sec", task=task.id, from_agent="ada")
+    handoff = only(eng, task.id, "explicit_request")
+    assert (handoff.from_agent, handoff.to_agent) == ("ada", "sec")
+
+
+@requirement("handoff.trigger.five-kinds")
+def test_an_invented_trigger_is_refused(eng: HandoffTeam) -> None:
+    with pytest.raises((AofError, TypeError)):
+        eng.hand("sec", trigger="boredom")
+    with pytest.raises(ValueError, match="boredom"):
+        _proposal("boredom")
+    assert _proposal("timeout").trigger == "timeout"
+
+
+def _proposal(trigger: str) -> HandoffProposal:
+    import msgspec  # noqa: PLC0415 - only here
+
+    given = {"type": "delegation", "to": ["sec"], "reason": "x", "timeout": "5m", "trigger": trigger}
+    return msgspec.convert(given, HandoffProposal)

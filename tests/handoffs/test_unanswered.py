@@ -17,13 +17,13 @@ from aof.store.files.store import FilesystemStore
 from aof.testing import FakeClock, memory_fabric
 from tests.kernel.test_notifications import Recorder
 from tests.support.command_line import Aof
+from tests.support.handoff_team import MOMENT
 from tests.support.messages import Post, accepted, rejected, request
 from tests.support.requirements import requirement
 from tests.support.room import Room
 from tests.support.service import chart, scripted
 
 HOUR = 3600.0
-MOMENT = 0.001
 PULLING: dict[str, Any] = {}
 LATE = "handoff_unanswered"
 

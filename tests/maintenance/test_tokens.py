@@ -1,4 +1,4 @@
-"""What a token allows, and until when."""
+"""Tokens of clients, and the sessions of people in a browser."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ from aof.api.call import Caller, admitted, parameters, perform
 from aof.api.catalogue import BY_NAME, OPERATIONS, SCOPES
 from aof.errors import InvalidInput, NotAllowed
 from aof.kernel.model import iso
-from aof.kernel.ports import Token
+from aof.kernel.ports import Token, Tokens
 from aof.maintenance import tokens
+from aof.maintenance.tokens import LINK_SECONDS, MOST_SESSIONS, SESSION_SECONDS, PageSessions
 from aof.service import serve
 from aof.service.bootstrap import init_data_dir, open_fabric
 from aof.store.files.service_files import TokenFile
+from aof.testing import FakeClock
 from tests.support.clock import ManualClock
+
+# --- what a token allows, and until when
+
 
 NOW = 1_800_000_000_000
 
@@ -204,3 +209,128 @@ def test_a_new_session_is_recognised_while_another_thread_still_reads_the_old_to
     new = tokens.create_token(serve.tokens_of(root), "bert", None, NOW)
     known.all()
     assert tokens.recognise(known, new.token, NOW) is not None
+
+
+# --- how people get into the page: what a link, a token and a session are worth, and for how long
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Tokens:
+    return serve.tokens_of(init_data_dir(tmp_path / ".aof")[0])
+
+
+@pytest.fixture
+def sessions(kept: Tokens, clock: FakeClock) -> PageSessions:
+    return PageSessions(kept, clock)
+
+
+def test_a_link_lets_its_actor_in_once(sessions: PageSessions) -> None:
+    key = sessions.link("ada", "lead")
+    begun = sessions.enter(key)
+    assert begun is not None
+    caller = sessions.caller(begun.text)
+    assert caller is not None
+    assert (caller.actor, caller.scope, caller.proven) == ("ada", "lead", True)
+    assert sessions.enter(key) is None
+
+
+def test_a_link_is_worth_nothing_after_a_minute(sessions: PageSessions, clock: FakeClock) -> None:
+    key = sessions.link("ada", "lead")
+    clock.sleep(LINK_SECONDS)
+    assert sessions.enter(key) is None
+
+
+def test_a_session_ends_after_half_a_day(sessions: PageSessions, clock: FakeClock) -> None:
+    begun = sessions.enter(sessions.link("ada", "lead"))
+    assert begun is not None
+    clock.sleep(SESSION_SECONDS)
+    assert sessions.caller(begun.text) is None
+
+
+def test_a_session_ends_with_the_token_that_began_it(sessions: PageSessions, kept: Tokens, clock: FakeClock) -> None:
+    token = tokens.create_token(kept, "ada", None, clock.now(), scope="read")
+    begun = sessions.login(token.token)
+    assert begun is not None
+    caller = sessions.caller(begun.text)
+    assert caller is not None
+    assert caller.scope == "read"
+    tokens.revoke_token(kept, token.id)
+    assert sessions.caller(begun.text) is None
+    assert caller.token not in tokens.valid_ids(kept, clock.now())
+
+
+def test_a_session_is_no_longer_than_its_token(sessions: PageSessions, kept: Tokens, clock: FakeClock) -> None:
+    token = tokens.create_token(kept, "ada", None, clock.now(), scope="read", expires="90s")
+    begun = sessions.login(token.token)
+    assert begun is not None
+    assert begun.seconds == 90
+
+
+def test_neither_a_link_nor_a_session_is_a_token_for_calls(
+    sessions: PageSessions, kept: Tokens, clock: FakeClock
+) -> None:
+    key = sessions.link("ada", "admin")
+    assert tokens.recognise(kept, key, clock.now()) is None
+    assert sessions.login(key) is None
+    begun = sessions.enter(key)
+    assert begun is not None
+    assert tokens.recognise(kept, begun.text, clock.now()) is None
+    assert sessions.login(begun.text) is None
+    assert sessions.enter(begun.text) is None
+
+
+def test_a_token_is_no_session(sessions: PageSessions, kept: Tokens, clock: FakeClock) -> None:
+    token = tokens.create_token(kept, "ada", None, clock.now(), scope="admin")
+    assert sessions.caller(token.token) is None
+    assert sessions.enter(token.token) is None
+
+
+def test_who_leaves_is_out_and_others_stay(sessions: PageSessions) -> None:
+    one, other = sessions.enter(sessions.link("ada", "lead")), sessions.enter(sessions.link("ada", "lead"))
+    assert one is not None
+    assert other is not None
+    sessions.leave(one.text)
+    assert sessions.caller(one.text) is None
+    assert sessions.caller(other.text) is not None
+
+
+def test_a_further_session_takes_the_place_of_the_oldest(
+    sessions: PageSessions, kept: Tokens, clock: FakeClock
+) -> None:
+    token = tokens.create_token(kept, "ada", None, clock.now(), scope="read")
+    begun = []
+    for _ in range(MOST_SESSIONS + 1):
+        clock.sleep(1)
+        begun.append(sessions.login(token.token))
+    first, second, last = begun[0], begun[1], begun[-1]
+    assert first is not None
+    assert second is not None
+    assert last is not None
+    assert sessions.caller(first.text) is None
+    assert sessions.caller(second.text) is not None
+    assert sessions.caller(last.text) is not None
+    assert len(kept.all()) == MOST_SESSIONS + 1
+
+
+def test_what_is_over_is_not_kept(sessions: PageSessions, kept: Tokens, clock: FakeClock) -> None:
+    sessions.link("ada", "lead")
+    clock.sleep(LINK_SECONDS)
+    sessions.link("ada", "lead")
+    assert len(kept.all()) == 1
+
+
+def test_what_proves_a_session_is_neither_kept_nor_shown(sessions: PageSessions, kept: Tokens) -> None:
+    begun = sessions.enter(sessions.link("ada", "lead"))
+    assert begun is not None
+    assert begun.text not in repr(kept.all())
+    assert begun.text not in repr(begun)
+
+
+def test_an_actor_that_cannot_be_one_gets_no_link(sessions: PageSessions) -> None:
+    with pytest.raises(InvalidInput):
+        sessions.link("not a name\n", "lead")

@@ -1,4 +1,4 @@
-"""Random histories of three clones, merged in every order and grouping: one result, and nothing is lost."""
+"""Histories of several clones become one, in whatever order they meet."""
 
 from __future__ import annotations
 
@@ -10,19 +10,25 @@ from contextlib import suppress
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aof.errors import AofError
+from aof.errors import AofError, StaleLease, UnmergeableHistory
 from aof.kernel.events import Event, is_remark
+from aof.kernel.kinds import Outcome
 from aof.merge.commits import Lanes, in_order, newest
-from aof.merge.model import Commit, Lane
+from aof.merge.history import merge, open_tips
+from aof.merge.model import GENESIS, Commit, Lane
 from aof.merge.names import Census
 from aof.store.fold import Folded, fold
 from aof.tasks.model import Task
-from aof.workflows.model import leases
+from aof.workflows.model import leases, workflow_of
 from tests.support.forks import GATED, Clone, Repository, sealed
+
+# --- random histories of three clones, merged in every order and grouping: one result, and nothing is lost
+
 
 _AGENTS = ("ann", "ben", "cas")
 _TEXTS = {
@@ -292,3 +298,268 @@ def test_many_histories_in_any_order_meet_every_kind_of_conflict() -> None:
     for seed in range(400):
         met += _assert_same_in_any_order(seed, rounds=4)
     assert all(met[kind] for kind in ("task.superseded", "task.merged", "renumbered", "clashes", "untouched"))
+
+
+# --- how lanes hang together: tips that are still open, and lanes that do not belong together
+
+
+@pytest.fixture
+def repository() -> Repository:
+    made = Repository()
+    made.root.fabric.create("shared")
+    return made
+
+
+def _work(clone: Clone, *titles: str) -> str:
+    for title in titles:
+        clone.repository.clock.sleep(1)
+        clone.fabric.create(title)
+    return clone.tip()
+
+
+def test_one_clone_has_one_open_tip_and_nothing_to_merge(repository: Repository) -> None:
+    tip = _work(repository.root, "one")
+    assert repository.tips() == (tip,)
+    merged = repository.merged([tip])
+    assert (merged.commits, merged.after, merged.heads) == ([], tip, (tip,))
+
+
+def test_a_tip_that_another_one_builds_on_is_not_open(repository: Repository) -> None:
+    old = repository.root.tip()
+    bob = repository.root.fork("bob")
+    tip = _work(bob, "one", "two")
+    assert repository.tips() == (tip,)
+    merged = repository.merged([old, tip])
+    assert (merged.commits, merged.heads) == ([], (tip,))
+
+
+def test_after_a_merge_its_lane_is_the_only_open_tip(repository: Repository) -> None:
+    bob = repository.root.fork("bob")
+    tips = sorted((_work(repository.root, "mine"), _work(bob, "theirs")))
+    assert repository.tips() == tuple(tips)
+    repository.root.pull(bob)
+    assert repository.tips() == (repository.root.tip(),)
+
+
+def test_a_merge_lane_that_another_merge_lane_has_overtaken_is_not_open(repository: Repository) -> None:
+    bob, cyd = repository.root.fork("bob"), repository.root.fork("cyd")
+    for clone in (repository.root, bob, cyd):
+        _work(clone, clone.actor)
+    bob.pull(repository.root)
+    cyd.pull(bob, repository.root)
+    assert repository.tips() == (cyd.tip(),)
+
+
+def test_two_merge_lanes_of_different_commits_are_both_open(repository: Repository) -> None:
+    bob, cyd = repository.root.fork("bob"), repository.root.fork("cyd")
+    for clone in (repository.root, bob, cyd):
+        _work(clone, clone.actor)
+    apart = repository.root.fork("dan")
+    bob.pull(repository.root)
+    cyd.pull(apart)
+    assert repository.tips() == tuple(sorted((bob.tip(), cyd.tip())))
+
+
+def test_a_merge_begins_behind_the_longest_path_that_its_tips_share(repository: Repository) -> None:
+    bob = repository.root.fork("bob")
+    _work(repository.root, "mine")
+    _work(bob, "theirs")
+    repository.root.pull(bob)
+    bob.adopt(repository.root.tip())
+    fork = bob.tip()
+    tips = [_work(repository.root, "again mine"), _work(bob, "again theirs")]
+    merged = repository.merged(tips)
+    assert merged.after == fork
+    assert merged.heads == tuple(sorted(tips))
+    assert merged.report.commits == 2
+
+
+def test_a_merge_lane_is_computed_anew_from_its_originals(repository: Repository) -> None:
+    bob = repository.root.fork("bob")
+    _work(repository.root, "mine")
+    _work(bob, "theirs")
+    merged = repository.root.pull(bob)
+    again = merge(repository.all_lanes(), merged.heads)
+    assert again == merged
+
+
+@pytest.mark.parametrize("lie", ["heads", "after", "unknown"])
+def test_a_merge_lane_whose_header_lies_is_refused(repository: Repository, lie: str) -> None:
+    bob, cyd = repository.root.fork("bob"), repository.root.fork("cyd")
+    for clone in (repository.root, bob, cyd):
+        _work(clone, clone.actor, f"{clone.actor} again")
+    bob.pull(repository.root)
+    own = _work(bob, "on top")
+    (lane,) = [one for one in repository.all_lanes() if one.heads]
+    wrong: dict[str, Lane] = {
+        "heads": lane._replace(heads=(lane.heads[0],)),
+        "after": lane._replace(after=GENESIS),
+        "unknown": lane._replace(heads=("f" * 64, *lane.heads)),
+    }
+    given = [one for one in repository.all_lanes() if not one.heads] + [wrong[lie]]
+    with pytest.raises(UnmergeableHistory) as refused:
+        merge(given, [own, cyd.tip()])
+    assert refused.value.hint
+
+
+def test_a_lane_of_another_data_directory_is_refused(repository: Repository) -> None:
+    other = Repository()
+    other.root.fabric.create("a stranger")
+    stranger = other.root.fork("eve")
+    _work(stranger, "more")
+    lanes = [*repository.all_lanes(), *(lane for lane in other.all_lanes() if lane.name)]
+    with pytest.raises(UnmergeableHistory, match="no lane has"):
+        open_tips(lanes)
+
+
+def test_an_event_that_this_version_does_not_know_is_refused(repository: Repository) -> None:
+    bob = repository.root.fork("bob")
+    mine = _work(repository.root, "mine")
+    theirs = _work(bob, "theirs")
+    lanes = {lane.name: lane for lane in repository.all_lanes()}
+    own = next(lane for name, lane in lanes.items() if name)
+    event = own.commits[-1].events[-1]
+    strange = own.commits[-1]._replace(
+        events=(*own.commits[-1].events[:-1], msgspec.structs.replace(event, type="task.invented"))
+    )
+    lanes[own.name] = own._replace(commits=[*own.commits[:-1], strange])
+    with pytest.raises(UnmergeableHistory, match=r"task\.invented"):
+        merge(list(lanes.values()), [mine, theirs])
+
+
+def _title(commit: Commit) -> str:
+    title: str = commit.events[0].payload["task"]["title"]
+    return title
+
+
+def test_commits_of_one_moment_are_ordered_by_their_hashes_whoever_merges(repository: Repository) -> None:
+    clones = [repository.root, *(repository.root.fork(f"clone{number}") for number in range(3))]
+    for clone in clones:
+        for number in range(3):
+            clone.fabric.create(f"{clone.actor} {number}")  # the clock stands still
+    tips = [clone.tip() for clone in clones]
+    lanes = repository.all_lanes()
+    results = [
+        merge(order, some)
+        for some in itertools.permutations(tips)
+        for order in (lanes, lanes[::-1], [*lanes[2:], *lanes[:2]])
+    ]
+    assert all(one == results[0] for one in results)
+    said = [commit[0].payload["task"]["title"] for commit in results[0].commits if commit[0].type == "task.created"]
+    assert len(said) == 12
+    waiting = [[one for one in lane.commits if _title(one) != "shared"] for lane in lanes]
+    expected = []
+    while waiting := [commits for commits in waiting if commits]:
+        first = min(waiting, key=lambda commits: commits[0].key)  # of those whose turn it could be, the least hash
+        expected.append(_title(first.pop(0)))
+    assert said == expected
+
+
+# --- workflows whose hops go on in several clones: different hops both count, and of one hop the furthest
+
+
+class Gated:
+    """Two clones of a task whose first hop is done."""
+
+    def __init__(self) -> None:
+        self.repository = Repository([GATED])
+        self.a: Clone = self.repository.root
+        self.task = self.a.fabric.create("gated", workflow="gated").task_id
+        self.do(self.a, "draft", "ann")
+        self.b = self.a.fork("bob")
+
+    def do(self, clone: Clone, hop: str, agent: str, outcome: Outcome = "complete") -> str:
+        self.repository.clock.sleep(60)
+        run = clone.fabric.claim(self.task, agent=agent, hop=hop).run_id
+        blockers = ["not yet"] if outcome != "complete" else []
+        clone.fabric.complete(
+            self.task, run=run, hop=hop, outcome=outcome, summary=f"{hop} by {agent}", blockers=blockers
+        )
+        return run
+
+    def hops(self) -> dict[str, str]:
+        return dict(workflow_of(self.a.task(self.task)).statuses())
+
+
+@pytest.fixture
+def gated() -> Gated:
+    return Gated()
+
+
+def test_different_hops_that_were_done_in_two_clones_are_both_done_and_the_next_one_opens(gated: Gated) -> None:
+    gated.do(gated.a, "left", "ann")
+    gated.do(gated.b, "right", "ben")
+    merged = gated.a.pull(gated.b)
+    assert gated.hops() == {"draft": "done", "left": "done", "right": "done", "check": "ready"}
+    assert gated.a.task(gated.task).status == "ready"
+    assert not merged.report.tasks[0].superseded
+    gated.do(gated.a, "check", "cas")
+    assert gated.a.task(gated.task).status == "done"
+
+
+def test_of_one_hop_that_was_done_twice_the_earlier_result_stands(gated: Gated) -> None:
+    first = gated.do(gated.a, "left", "ann")
+    second = gated.do(gated.b, "left", "ben")
+    merged = gated.a.pull(gated.b)
+    assert gated.hops()["left"] == "done"
+    runs = {run.run_id: (run.status, run.hop) for run in gated.a.folded()[gated.task].runs}
+    assert runs[first] == ("completed", "left")
+    assert runs[second] == ("superseded", "left")
+    assert [(run.agent, run.hop) for run in merged.report.tasks[0].superseded] == [("ben", "left")]
+
+
+def test_a_hop_that_was_claimed_twice_has_one_holder_and_the_other_is_stale(gated: Gated) -> None:
+    kept = gated.a.fabric.claim(gated.task, agent="ann", hop="left")
+    gated.repository.clock.sleep(60)
+    lost = gated.b.fabric.claim(gated.task, agent="ben", hop="left")
+    gated.a.pull(gated.b)
+    lease = workflow_of(gated.a.task(gated.task)).hop("left").lease
+    assert lease is not None
+    assert (lease.run_id, lease.contested) == (kept.run_id, True)
+    with pytest.raises(StaleLease):
+        gated.a.fabric.complete(gated.task, run=lost.run_id, hop="left", outcome="complete")
+    gated.a.as_run(kept.secret).complete(gated.task, run=kept.run_id, hop="left", outcome="complete")
+    gated.a.fabric.claim(gated.task, agent="ben", hop="right")
+
+
+def test_a_running_hop_goes_on_beside_one_that_was_done_elsewhere(gated: Gated) -> None:
+    run = gated.a.fabric.claim(gated.task, agent="ann", hop="left").run_id
+    gated.do(gated.b, "right", "ben")
+    gated.a.pull(gated.b)
+    assert gated.hops() == {"draft": "done", "left": "running", "right": "done", "check": "waiting"}
+    assert gated.a.task(gated.task).status == "in-progress"
+    gated.a.fabric.complete(gated.task, run=run, hop="left", outcome="complete")
+    assert gated.hops()["check"] == "ready"
+
+
+def test_a_task_that_was_cancelled_elsewhere_ends_its_hops(gated: Gated) -> None:
+    gated.a.fabric.claim(gated.task, agent="ann", hop="left")
+    gated.repository.clock.sleep(60)
+    gated.b.fabric.cancel(gated.task, reason="stop")
+    merged = gated.a.pull(gated.b)
+    after = gated.a.task(gated.task)
+    assert after.status == "cancelled"
+    assert not workflow_of(after).running()
+    assert [run.agent for run in merged.report.tasks[0].superseded] == ["ann"]
+
+
+def test_a_rejection_gives_way_to_an_approval_of_the_same_hop(gated: Gated) -> None:
+    gated.do(gated.a, "left", "ann")
+    gated.do(gated.a, "right", "ann")
+    gated.b.adopt(gated.a.tip())
+    gated.do(gated.a, "check", "cas", outcome="needs_review")
+    gated.do(gated.b, "check", "dan")
+    gated.a.pull(gated.b)
+    assert gated.hops() == {"draft": "done", "left": "done", "right": "done", "check": "done"}
+    assert gated.a.task(gated.task).status == "done"
+
+
+def test_the_next_run_of_a_hop_has_a_greater_epoch_than_any_clone_has_given_out(gated: Gated) -> None:
+    for _ in range(2):
+        gated.a.fabric.release(gated.task, run=gated.a.fabric.claim(gated.task, agent="ann", hop="left").run_id)
+    gated.repository.clock.sleep(60)
+    gated.do(gated.b, "left", "ben", outcome="blocked")
+    gated.a.pull(gated.b)
+    hop = workflow_of(gated.a.task(gated.task)).hop("left")
+    assert hop.epoch == 2
+    assert gated.a.task(gated.task).retry.attempts == 3

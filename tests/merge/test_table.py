@@ -1,14 +1,31 @@
-"""What comes together, and how: each row of the table in the decision page, on histories that real fabrics wrote."""
+"""What becomes of two changes of one thing, row by row."""
 
 from __future__ import annotations
 
+import io
+import re
+from functools import cache
+from pathlib import Path
+
 import pytest
 
-from aof.errors import AofError, StaleLease
-from aof.merge.model import Merged, TaskReport
+import aof
+from aof.documents import worklog
+from aof.errors import AofError, StaleLease, UnmergeableHistory
+from aof.kernel import events
+from aof.kernel.events import Event, as_written
+from aof.merge.model import RULES, Merged, TaskReport, rule_of
+from aof.portable.model import Lives
+from aof.portable.operations import lines
+from aof.store.port import Scope
+from aof.surfaces.cli.commands.data import typed_line
+from aof.surfaces.cli.screen import Screen
 from aof.tasks.body import comments_of
 from aof.tasks.model import Task
 from tests.support.forks import Clone, Repository
+
+# --- what comes together, and how: each row of the table in the decision page, on histories that real fabrics wrote
+
 
 _DAY = "TASK-2026-11-16"
 
@@ -439,3 +456,128 @@ def test_the_number_of_a_task_follows_from_its_birth_however_many_others_there_a
     second = fork.a.pull(third).report.renumbered
     assert [one.new for one in first] == [one.new for one in second if one.title == "of bob"]
     assert {one.title for one in second} == {"of bob", "of cas"}
+
+
+# --- every type of event that AOF writes has a rule in the merge
+
+
+_SOURCE = Path(aof.__file__).parent
+_SUBJECTS = "task|handoff|delegation|context|file|document|agent|a2a|http|protocol|autonomy|run|budget|escalation"
+_DOTTED = re.compile(rf'"((?:{_SUBJECTS})\.[a-z_]+(?:\.[a-z_]+)*)"')
+# What looks like the type of an event and is none.
+_OTHERS = {
+    # types of WORKLOG entries and of AOF/1 messages
+    "task.claimed", "handoff.posted", "escalation.requested", "handoff.request",
+    # names that other tools know events by: what `aof log --format agentruntime` writes
+    "task.started", "task.waiting", "task.blocked", "task.paused", "task.resumed", "task.cancelled", "task.failed",
+    # files, messages of the web server, and what sentences are filled in with
+    "handoff.reason",
+    "run.json", "task.html", "http.request", "http.response.start", "http.response.body", "http.disconnect",
+}  # fmt: skip
+
+
+@cache
+def _written() -> dict[str, str]:
+    """Every text in the source that could be the type of an event, and a module that has it."""
+    found: dict[str, str] = {}
+    for path in _SOURCE.rglob("*.py"):
+        module = path.relative_to(_SOURCE)
+        if module.parts[:3] != ("core", "engine", "merge"):
+            found |= dict.fromkeys(_DOTTED.findall(path.read_text("utf-8")), module.as_posix())
+    return found
+
+
+def test_every_type_of_event_in_the_source_has_a_rule() -> None:
+    missing = {kind: where for kind, where in _written().items() if kind not in RULES and kind not in _OTHERS}
+    missing = {kind: where for kind, where in missing.items() if not kind.startswith("task.hop.")}
+    assert not missing
+
+
+def test_no_rule_is_for_a_type_that_nobody_writes() -> None:
+    assert not {kind for kind in RULES if kind not in _written()} - {"document.superseded"}
+
+
+def test_what_changes_no_record_is_a_remark_for_the_merge_too() -> None:
+    remarks = {kind for kind, rule in RULES.items() if rule == "remark"}
+    assert remarks == events._REMARKS
+
+
+@pytest.mark.parametrize("kind", ["task.superseded", "task.merged", "document.superseded", "task.unheard_of"])
+def test_a_lane_of_a_clone_never_has_what_only_merge_lanes_have(kind: str) -> None:
+    with pytest.raises(UnmergeableHistory):
+        rule_of(kind)
+
+
+def test_every_step_of_a_hop_is_life() -> None:
+    assert rule_of("task.hop.opened") == rule_of("task.hop.anything") == "life"
+
+
+# --- what reads the log understands a merge: runs, WORKLOG lines, portable views, `aof log` for people
+
+
+@pytest.fixture
+def merged() -> Clone:
+    """A task that was done in two clones, and renumbered ones."""
+    repository = Repository()
+    task = repository.root.fabric.create("done twice", review=False).task_id
+    other = repository.root.fork("bob")
+    for clone, agent in ((repository.root, "ann"), (other, "ben")):
+        repository.clock.sleep(60)
+        run = clone.fabric.claim(task, agent=agent).run_id
+        clone.fabric.progress(task, run=run, note=f"{agent} began")
+        clone.fabric.complete(task, run=run, summary=f"by {agent}")
+        clone.fabric.create(f"of {agent}")
+    repository.root.pull(other)
+    return repository.root
+
+
+def _superseded(clone: Clone) -> list[Event]:
+    return [event for event in clone.log if event.type == "task.superseded"]
+
+
+def test_a_superseded_event_can_be_read_as_its_author_wrote_it(merged: Clone) -> None:
+    written = [as_written(event) for event in _superseded(merged)]
+    assert {"task.attempt.started", "task.completed", "task.progress"} <= {event.type for event in written}
+    assert (
+        next(event for event in written if event.type == "task.progress").payload["workLog"] == "ben: Notes: ben began"
+    )
+    assert as_written(merged.log[0]) is merged.log[0]
+
+
+def test_the_worklog_keeps_the_lines_of_superseded_runs(merged: Clone) -> None:
+    with merged.store.unit(Scope()) as facts:
+        said = [line for event in merged.log if (line := worklog.automatic_line(event, facts)) is not None]
+    for agent in ("ann", "ben"):
+        assert len([line for line in said if f"{agent}: claimed" in line]) == 1
+        assert len([line for line in said if f"{agent}: completed" in line]) == 1
+    assert all(event.type.startswith(worklog.TYPES) for event in _superseded(merged))
+
+
+def test_a_portable_view_shows_a_superseded_run_as_an_attempt_with_its_result(merged: Clone) -> None:
+    lives = Lives()
+    for event in merged.log:
+        lives.add(event)
+    attempts = lives.by_id[merged.log[0].task_id].attempts
+    assert {one.run.agent_id: (one.run.status, one.result and one.result.notes) for one in attempts} == {
+        "ann": ("completed", "by ann"),
+        "ben": ("superseded", "by ben"),
+    }
+
+
+def test_the_portable_log_tells_of_a_merge_only_where_there_is_something_to_tell(merged: Clone) -> None:
+    told = [line for line in lines(merged.log) if line["payload"].get("changed") == ["merged"]]
+    named = {event.task_id for event in merged.log if event.type == "task.merged" and "conflicts" in event.payload}
+    assert {line["taskId"] for line in told} == named
+    assert len(named) < len([event for event in merged.log if event.type == "task.merged"])
+    completed = [line for line in lines(merged.log) if line["type"] == "task.completed"]
+    assert len(completed) == 1
+
+
+def test_the_log_says_in_words_what_was_superseded_and_merged(merged: Clone) -> None:
+    out = io.StringIO()
+    screen = Screen(out)
+    for event in merged.log:
+        typed_line(screen, event, 0)
+    text = out.getvalue()
+    assert "task.progress in another clone: ben: Notes: ben began" in text
+    assert "done twice: the result of ann stands" in text

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from itertools import chain, combinations, product
 from typing import Any, get_args
 
-import hypothesis.strategies as st
 import msgspec
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aof.api.fabric import Fabric
 from aof.kernel.events import is_remark

@@ -1,4 +1,4 @@
-"""Events of the past, named by their numbers or by their hashes, also by those that they had in another clone."""
+"""What happened: the history of a task, told in sentences."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import InvalidInput
+from aof.kernel.events import SUPERSEDED, Event
 from aof.kernel.model import Policy
+from aof.merge.model import RULES
+from aof.queries.stories import KINDS, kind_of, stories, told
 from aof.store.files.read_only import ReadOnlyStore
 from aof.store.memory import MemoryStore
 from aof.store.port import HashedEvent
+from aof.testing import memory_fabric
 from tests.support.clock import ManualClock
 from tests.support.sites import Site
+
+# --- events of the past, named by their numbers or by their hashes, also by those that they had in another clone
 
 
 @pytest.fixture
@@ -169,3 +175,195 @@ class TestAcrossClones:
         assert "of b" not in _titles(first.fabric.replay(first.store.head()))
         first.store.working_copy.merge(dry_run=False)
         assert "of b" in _titles(first.fabric.replay(theirs["hash"]))
+
+
+# --- events in words: every type has a sentence, a commit reads as what somebody did, and hostile text stays text
+
+
+_HOPS = ("opened", "completed", "waiting_approval", "rejected", "failed", "blocked", "unblocked", "skipped", "reset")
+_TASK = "TASK-2026-02-21-001"
+
+
+def _event(kind: str, payload: dict[str, Any] | None = None, **more: Any) -> Event:
+    given: dict[str, Any] = {"seq": 1, "timestamp": "2026-02-21T09:00:00.000Z", "actor": "ada", "commit": (1, 1)}
+    return Event(type=kind, payload=payload or {}, **({"task_id": _TASK} | given | more))
+
+
+def _told(events: Any, titles: dict[str, str]) -> list[str]:
+    return [story.text(titles.get(story.about, "")) for story in stories(events)]
+
+
+@pytest.mark.parametrize("kind", [*sorted(RULES.keys() - {SUPERSEDED}), *(f"task.hop.{step}" for step in _HOPS)])
+def test_every_type_of_event_reads_as_a_sentence_also_with_nothing_in_it(kind: str) -> None:
+    story = told(_event(kind))
+    assert story.text("Add it").startswith("ada ")
+    assert "." not in story.before.replace("?", ""), "a name of the log's, not a word"
+    assert story.kind in KINDS
+
+
+def test_a_type_that_nobody_has_worded_reads_as_its_name() -> None:
+    assert told(_event("task.new_thing.begun")).text("Add it") == "ada new thing begun"
+
+
+def test_work_from_its_creation_to_its_approval_reads_as_what_people_did() -> None:
+    with memory_fabric(actor="pm") as fabric:
+        first = fabric.create("Add it", agent="ada").task_id
+        second = fabric.create("Document it", agent="ada", depends_on=[first]).task_id
+        run = fabric.claim(first, agent="ada").run_id
+        fabric.progress(first, text="half way", percent=50, run=run, agent="ada")
+        fabric.complete(first, run=run, agent="ada", summary="12 tests pass")
+        fabric.reject(first, blockers=["no docs"])
+        run = fabric.claim(first, agent="ada").run_id
+        fabric.fail(first, message="no disk", run=run, agent="ada")
+        fabric.cancel(first, reason="not wanted")
+        titles = {first: "Add it", second: "Document it"}
+        assert _told(fabric.events(), titles)[:-1] == [
+            "pm created 'Add it'",
+            "pm created 'Document it'",
+            "ada claimed 'Add it'",
+            "ada is at 50 % of 'Add it': half way",
+            "ada finished 'Add it': 12 tests pass",
+            "pm sent 'Add it' back: no docs",
+            "ada claimed 'Add it'",
+            "ada failed at 'Add it': no disk",
+            "pm cancelled 'Add it': not wanted",
+        ]
+
+
+def test_a_story_says_what_became_of_its_task() -> None:
+    with memory_fabric(actor="pm") as fabric:
+        task = fabric.create("Add it", agent="ada").task_id
+        fabric.claim(task, agent="ada")
+        fabric.complete(task, agent="ada", summary="done")
+        fabric.approve(task)
+        assert [story.becomes for story in stories(fabric.events())] == ["", "in-progress", "review", ""]
+
+
+def test_a_story_says_for_whom_and_under_whose_name_something_was_done() -> None:
+    acted = _event("task.attempt.started", actor="pm", agent="ada", called_by="eve")
+    assert told(acted).text("Add it") == "ada claimed 'Add it'"
+    assert told(acted).beside == "called by pm, signed in as eve"
+
+
+def test_who_gives_back_a_run_of_somebody_else_is_named() -> None:
+    with memory_fabric(actor="root") as fabric:
+        task = fabric.create("Add it").task_id
+        run = fabric.claim(task, agent="carl").run_id
+        fabric.release(task, run=run)
+        fabric.release(task, run=fabric.claim(task, agent="carl").run_id, agent="bob")
+        fabric.release(task, run=fabric.claim(task, agent="carl").run_id, agent="carl")
+        back = [one for one in stories(fabric.events()) if "back" in one.after]
+        assert [(one.text("Add it"), one.beside) for one in back] == [
+            ("root gave carl's run of 'Add it' back", ""),
+            ("bob gave carl's run of 'Add it' back", "called by root"),
+            ("carl gave 'Add it' back", "called by root"),
+        ]
+
+
+def test_a_task_that_is_completed_without_a_claim_was_claimed_and_finished() -> None:
+    with memory_fabric(actor="pm") as fabric:
+        task = fabric.create("Add it").task_id
+        fabric.complete(task, "done", agent="zed")
+        told_so = [(one.text("Add it"), one.becomes) for one in stories(fabric.events(after=3))]
+        assert told_so == [("zed claimed 'Add it'", ""), ("zed finished 'Add it': done", "review")]
+
+
+def test_a_report_beside_the_one_that_counts_is_not_called_late() -> None:
+    with memory_fabric(actor="pm") as fabric:
+        task = fabric.create("Add it").task_id
+        fabric.complete(task, "done", agent="zed")
+        fabric.complete(task, "well done", agent="zed")
+        assert [*stories(fabric.events())][-1].text("Add it") == (
+            "zed reported on 'Add it' again; the first report counts: well done"
+        )
+
+
+def test_work_that_a_hop_sends_back_is_told_once_with_the_reason() -> None:
+    hops = [
+        {"id": "build", "role": "developer"},
+        {"id": "check", "role": "reviewer", "dependsOn": ["build"], "canReject": True},
+    ]
+    with memory_fabric(actor="pm", workflows=[{"name": "gated", "hops": hops}]) as fabric:
+        task = fabric.create("Add it", workflow="gated").task_id
+        fabric.claim(task, agent="ada").complete("built")
+        fabric.claim(task, agent="rita").complete(outcome="needs_review", blockers=["no docs"])
+        assert [one.text("Add it") for one in stories(fabric.events())][-1] == (
+            "rita sent 'Add it' back at check: no docs"
+        )
+
+
+def test_work_that_its_worker_wants_reviewed_and_a_question_withdrawn_read_as_that() -> None:
+    with memory_fabric(actor="pm") as fabric:
+        task = fabric.create("Add it", review=False).task_id
+        fabric.claim(task, agent="ada").complete("look at the edges", outcome="needs_review")
+        assert [one.text("Add it") for one in stories(fabric.events())][-1] == (
+            "ada put 'Add it' up for review: look at the edges"
+        )
+        fabric.reject(task, blockers=["no docs"])
+        work = fabric.claim(task, agent="ada")
+        work.ask("Which region?")
+        work.complete("all of them", withdraw_questions=True)
+        *_, last = stories(fabric.events())
+        assert (last.text("Add it"), last.becomes) == ("ada finished 'Add it': all of them", "done")
+
+
+def test_a_dependency_that_is_fulfilled_broken_or_reopened_reads_as_that() -> None:
+    with memory_fabric(actor="pm") as fabric:
+        first = fabric.create("First", review=False).task_id
+        then = fabric.create("Then", depends_on=[first]).task_id
+        fabric.complete(first, agent="ada")
+        fabric.retry(first, reason="again")
+        fabric.dep_remove(then, first)
+        fabric.dep_add(then, first)
+        said = [one.text("Then") for one in stories(fabric.events()) if one.about == then]
+        assert said == [
+            "pm created 'Then'",
+            f"ada completed what 'Then' waited for: {first}",
+            f"pm reopened a dependency of 'Then': it waits for {first} again",
+            f"pm removed what 'Then' waited for: {first}",
+            f"pm made 'Then' wait for {first}",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "said"),
+    [
+        ("task.updated", {"fields": ["title", "dependsOn"]}, "ada changed the title and dependencies of 'Add it'"),
+        ("task.updated", {"fields": ["workLog"], "workLog": "ada: half way"}, "ada added a note to 'Add it': half way"),
+        ("task.question.answered", {"question": "Q1", "withdrawn": True}, "ada withdrew Q1 of 'Add it'"),
+        ("task.progress", {"text": "half way"}, "ada reported progress on 'Add it': half way"),
+        (
+            "http.authentication.failed",
+            {"count": 1},
+            "ada turned away an attempt to sign in: a wrong token, or a link that was used before or is too old",
+        ),
+    ],
+)
+def test_what_was_changed_reads_as_a_person_would_say_it(kind: str, payload: dict[str, Any], said: str) -> None:
+    assert told(_event(kind, payload)).text("Add it") == said
+
+
+def test_an_edit_of_the_files_reads_as_that() -> None:
+    edited = _event("task.updated", {"fields": ["body"], "reason": "edited by hand"}, actor="hand")
+    assert told(edited).text("Add it") == "an edit by hand changed the body of 'Add it'"
+
+
+def test_what_a_merge_set_aside_reads_as_it_was_and_says_where() -> None:
+    aside = _event(SUPERSEDED, {"was": "task.commented", "told": {"text": "mine"}})
+    assert told(aside).text("Add it") == "ada commented on 'Add it' in another clone: mine"
+
+
+def test_kinds_tell_handoffs_mail_and_worklog_from_work() -> None:
+    kinds = ["handoff.accepted", "delegation.requested", "document.mail.sent", "document.worklog.entry", "task.created"]
+    assert [kind_of(_event(kind)) for kind in kinds] == ["handoff", "handoff", "mail", "worklog", "task"]
+
+
+def test_hostile_text_is_one_bounded_line_that_hides_nothing_and_fills_no_place() -> None:
+    text = "{task} {0.__class__}\n# big\x1b[2J \u202e" + "long " * 200
+    said = told(_event("task.commented", {"text": text})).text("a\u202e{task}\nb")
+    assert "\n" not in said
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+    assert "{task} {0.__class__} big" in said
+    assert len(said) < 400
+    assert told(_event("handoff.reminded", {"toAgent": "{task}"})).about == _TASK

@@ -1,19 +1,34 @@
-"""Lists of tasks as callers ask for them: moments, orders, cursors, and what is overdue."""
+"""Lists, outlines, and the other names of tasks."""
 
 from __future__ import annotations
 
+import json
 from base64 import urlsafe_b64encode
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import aof
+from aof.api.call import Caller, parameters, perform
+from aof.api.catalogue import BY_NAME
 from aof.api.fabric import Fabric
-from aof.errors import AmbiguousId, InvalidInput
+from aof.errors import AmbiguousId, AofError, InvalidInput
+from aof.kernel.events import Draft
 from aof.queries import read_models
-from aof.testing import FakeClock
+from aof.runs.brief import prime
+from aof.store.port import Scope
+from aof.testing import FakeClock, memory_fabric
+from aof.workflows.model import leases
 from tests.support.room import Room
+from tests.support.workflows import REVIEW
+
+# --- lists of tasks as callers ask for them: moments, orders, cursors, and what is overdue
+
 
 DAY = 86_400
 
@@ -230,3 +245,158 @@ def test_a_word_that_a_list_does_not_know_is_refused_with_those_that_it_knows(fa
     with pytest.raises(InvalidInput, match=f"'{name}' cannot be 'urgent'") as refused:
         numbers(fabric, **{name: "urgent"})
     assert refused.value.hint.startswith(f"{name}: one of ")
+
+
+# --- one task in short, as agents read it: small, and nothing that they need is missing
+
+
+SMALL = 1_500  # characters
+
+
+def test_a_small_gated_task_is_short_as_a_tool_and_whole_when_asked_or_anywhere_else() -> None:
+    fabric = memory_fabric(workflows=(REVIEW,))
+    brief = "Add a refresh endpoint.\n\n- keep the old one\n- document both\n"
+    task = fabric.create("Add refresh endpoint", brief=brief, workflow="review", acceptance=["tests pass"]).task_id
+    fabric.complete(task, hop="implement", outcome="complete", agent="ada", summary="Built it, 12 tests.")
+    run = fabric.claim(task, agent="rita").run_id
+
+    show = BY_NAME["show"]
+    short = perform(fabric, show, parameters(show, {"taskId": task}, tool=True), Caller("rita"))
+    assert len(json.dumps(short)) < SMALL
+    assert brief.strip() in short["body"]
+    assert "Built it, 12 tests." in short["body"]
+    assert (short["acceptance"], short["status"]) == (("tests pass",), "in-progress")
+    assert [(hop["id"], hop["status"]) for hop in short["workflow"]["hops"]] == [
+        ("implement", "done"),
+        ("code-review", "running"),
+        ("ship", "waiting"),
+    ]
+    assert short["workflow"]["hops"][1]["runId"] == run
+
+    whole = fabric.show(task)
+    assert perform(fabric, show, parameters(show, {"taskId": task, "full": True}, tool=True), Caller("rita")) == whole
+    assert perform(fabric, show, parameters(show, {"taskId": task}), Caller("rita")) == whole
+    assert "template" in whole["workflow"]
+
+
+def test_a_rejection_is_in_the_short_view_until_whoever_rejected_has_accepted() -> None:
+    fabric = memory_fabric(workflows=(REVIEW,))
+    task = fabric.create("Gated", workflow="review").task_id
+
+    def done(
+        agent: str, outcome: Literal["complete", "needs_review"] = "complete", blockers: tuple[str, ...] = ()
+    ) -> dict[str, object]:
+        run = fabric.claim(task, agent=agent).run_id
+        fabric.complete(task, outcome=outcome, blockers=blockers, run=run)
+        return dict(fabric.show(task, full=False)["workflow"])
+
+    assert "feedback" not in done("ada")
+    assert "feedback" in done("rita", "needs_review", ("no test",))
+    assert "feedback" in done("ada")
+    assert "feedback" not in done("rita")
+    assert "feedback" in fabric.show(task)["workflow"], "the whole record keeps it"
+
+
+def test_what_is_cut_is_named() -> None:
+    fabric = memory_fabric()
+    task = fabric.create("Long", brief="x" * 10_000).task_id
+    for _ in range(5):
+        fabric.release(task, run=fabric.claim(task, agent="ada").run_id)
+    short = fabric.show(task, full=False)
+    assert short["cut"] == ["attempts", "body"]
+    assert [run["attempt"] for run in short["attempts"]] == [3, 4, 5]
+    assert len(short["body"]) < 5_000
+    assert "cut" not in fabric.show(fabric.create("Short").task_id, full=False)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_the_end_of_a_lease_is_shown_as_its_last_sign_of_life_set_it(*, gated: bool) -> None:
+    clock = FakeClock()
+    fabric = memory_fabric(clock=clock, workflows=(REVIEW,))
+    task = fabric.create("Renewed", workflow="review" if gated else None).task_id
+    run = fabric.claim(task, agent="ada").run_id
+    clock.sleep(60)
+    renewed = fabric.heartbeat(task, run=run).expires_at
+    shown = fabric.show(task)
+    lease = shown["workflow"]["hops"][0]["lease"] if gated else shown["lease"]
+    assert lease["expiresAt"] == renewed
+    assert renewed > leases(fabric.get(task))[0].expires_at
+
+
+def test_the_primer_lists_the_hops_that_an_agent_holds() -> None:
+    fabric = memory_fabric(workflows=(REVIEW,))
+    task = fabric.create("Gated work", workflow="review").task_id
+    fabric.claim(task, agent="ada")
+    held = prime(fabric, "ada").partition("You hold")[2].partition("Ready for you")[0]
+    assert task in held
+    assert task not in prime(fabric, "rita").partition("You hold")[2].partition("Ready for you")[0]
+
+
+# --- A task that a merge of histories renumbered answers under its old ID too, together with the task that has that ID
+
+
+_NEW = "TASK-2026-03-02-4000001"
+
+
+@pytest.fixture(params=["memory", "filesystem"])
+def aliased(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fabric]:
+    """A store with two tasks, of which the second was the first one's namesake in another clone."""
+    if request.param == "memory":
+        yield memory_fabric(actor="ada")
+        return
+    aof.init(tmp_path / ".aof")
+    with aof.open(tmp_path / ".aof", actor="ada") as opened:
+        monkeypatch.setattr(type(opened.store.lane_names), "merged", lambda _self: True)  # type: ignore[attr-defined]
+        yield opened
+
+
+def _renumbered(aliased: Fabric) -> tuple[str, str]:
+    """The task that kept the ID, and the one that had it elsewhere."""
+    kept, other = aliased.create("kept it").task_id, aliased.create("had it in another clone").task_id
+    with aliased.store.unit(Scope(write=frozenset({other}))) as unit:
+        draft = Draft(type="task.merged", task_id=other, payload={"aliases": [kept]})
+        unit.commit((draft,), actor="aof", agent=None, now=aliased.services.environment.clock.now())
+    return kept, other
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(5, None), slice(16, None)])
+def test_the_old_id_answers_with_both_tasks_in_full_and_in_short(aliased: Fabric, part: slice) -> None:
+    kept, other = _renumbered(aliased)
+    for call in (aliased.show, aliased.cancel, lambda one: aliased.claim(one, agent="bob")):
+        with pytest.raises(AmbiguousId) as caught:
+            call(kept[part])
+        assert caught.value.details["matches"] == [kept, other]
+        assert f"={kept}" in caught.value.hint
+
+
+def test_both_tasks_are_reached_by_what_the_refusal_says(aliased: Fabric) -> None:
+    kept, other = _renumbered(aliased)
+    assert aliased.show(f"={kept}")["id"] == kept
+    assert aliased.show(f"={kept[5:]}")["id"] == kept
+    assert aliased.show(other)["id"] == other
+    assert aliased.cancel(f"={kept}").task_id == kept
+
+
+def test_a_worker_goes_on_with_its_own_run_whatever_the_id_means_to_others(aliased: Fabric) -> None:
+    kept, _ = _renumbered(aliased)
+    run = aliased.claim(f"={kept}", agent="bob").run_id
+    assert aliased.heartbeat(kept, run=run).task_id == kept
+    assert aliased.complete(kept, run=run, summary="done").task_id == kept
+
+
+def test_an_old_id_that_no_other_task_has_leads_to_the_task(aliased: Fabric) -> None:
+    made = aliased.create("alone").task_id
+    old = f"{made[:16]}777"
+    with aliased.store.unit(Scope(write=frozenset({made}))) as unit:
+        draft = Draft(type="task.merged", task_id=made, payload={"aliases": [old]})
+        unit.commit((draft,), actor="aof", agent=None, now=aliased.services.environment.clock.now())
+    assert aliased.show(old)["id"] == made
+    assert aliased.show("777")["id"] == made
+
+
+def test_nothing_else_is_ambiguous_or_found(aliased: Fabric) -> None:
+    _renumbered(aliased)
+    with pytest.raises(AofError) as caught:
+        aliased.show("TASK-2020-01-01-001")
+    assert caught.value.code == "task_not_found"
+    assert msgspec.to_builtins(aliased.list().total) == 2

@@ -1,20 +1,28 @@
-"""Attempts: what is kept of each, how they are counted and timed, and that silence is not a success."""
+"""Runs one after another: attempts, recovery of what was left behind, retries."""
 
 from __future__ import annotations
 
 import os
 from multiprocessing.connection import Connection
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aof.api.fabric import Fabric
-from aof.kernel.model import millis
+from aof.kernel import commands
+from aof.kernel.model import Policy, millis
+from aof.runs.results import backoff_ms
 from aof.service.bootstrap import open_fabric
 from aof.testing import FakeClock
 from tests.support.messages import Post, report, update
 from tests.support.processes import Worker
 from tests.support.requirements import requirement
 from tests.support.room import Room
+from tests.support.world import MINUTE, SECOND, World
+
+# --- attempts: what is kept of each, how they are counted and timed, and that silence is not a success
 
 
 def earlier(room: Room, task_id: str) -> dict[str, str]:
@@ -218,3 +226,284 @@ def test_each_new_attempt_says_why_it_was_made(room: Room, fabric: Fabric, clock
     attempts = room.attempts(task_id)
     assert [one["cause"] for one in attempts] == ["first", "retry", "lost_worker", "rerouted", "rerun"]
     assert len({one["runId"] for one in attempts}) == 5
+
+
+# --- recovery by reported outcome, and by nothing else
+
+
+def test_a_lease_ends_exactly_at_its_time_and_not_before() -> None:
+    world = World()
+    task = world.create()
+    world.claim(task)
+    world.later(5 * MINUTE - 1)
+    assert world.act(commands.Expire, task, "aof").drafts == ()
+    world.later(1)
+    world.act(commands.Expire, task, "aof")
+    assert world.status(task) == "ready"
+
+
+def test_the_later_of_lease_and_heartbeat_counts() -> None:
+    world = World()
+    by_lease, by_heartbeat = world.create(), world.create()
+    world.claim(by_lease, ttl_ms=10 * MINUTE)
+    world.claim(by_heartbeat, ttl_ms=MINUTE)
+    world.act(commands.RecordHeartbeat, by_lease, "ada", ttl_ms=MINUTE)
+    world.act(commands.RecordHeartbeat, by_heartbeat, "ada", ttl_ms=10 * MINUTE)
+    world.later(10 * MINUTE - 1)
+    for task in (by_lease, by_heartbeat):
+        assert world.act(commands.Expire, task, "aof").drafts == ()
+        assert world.normalized(task) == "running"
+    world.later(1)
+    for task in (by_lease, by_heartbeat):
+        assert world.normalized(task) == "lost"
+        world.act(commands.Expire, task, "aof")
+        assert world.status(task) == "ready"
+
+
+def test_the_heartbeat_of_another_run_does_not_count() -> None:
+    world = World()
+    task = world.create()
+    world.claim(task, ttl_ms=1)
+    world.act(commands.RecordHeartbeat, task, "ada", ttl_ms=60 * MINUTE)
+    old = world.heartbeats[task]
+    world.act(commands.Release, task, "ada")
+    world.claim(task, "bob")
+    world.heartbeats[task] = old
+    world.expire(task)
+    assert world.status(task) == "ready"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "metadata", "path"),
+    [
+        ("done", {}, ["review"]),
+        ("done", {"reviewRequired": False}, ["review", "done"]),
+        ("needs_review", {}, ["review"]),
+        ("needs_review", {"reviewRequired": False}, ["review"]),
+        ("partial", {}, ["review"]),
+        ("partial", {"reviewRequired": False}, ["review"]),
+        ("blocked", {}, ["blocked"]),
+    ],
+)
+def test_a_reported_outcome_decides(outcome: str, metadata: dict[str, Any], path: list[str]) -> None:
+    world = World()
+    task = world.create(metadata=metadata)
+    run = world.claim(task)
+    world.report(task, outcome, "no key")
+    assert world.status(task) == "in-progress"
+    assert world.expire(task).agent == "ada"
+    moves = world.log(task, "task.transitioned")[1:]
+    assert [move.payload["to"] for move in moves] == path
+    assert {move.payload["reason"] for move in moves} == {f"stale_heartbeat_{outcome}"}
+    assert world.runs[task][run].status == "completed"
+    assert world.log(task, "task.lost") == []
+    if outcome == "blocked":
+        blocked = world.tasks[task].blocked
+        assert blocked is not None
+        assert blocked.reason == "no key"
+
+
+def test_without_a_result_the_task_is_requeued_and_the_run_marked_expired() -> None:
+    world = World()
+    task = world.create()
+    run = world.claim(task)
+    world.expire(task)
+    expired = world.runs[task][run]
+    assert expired.error is not None
+    assert (expired.status, expired.error.code, expired.error.cause) == ("expired", "stale_heartbeat", "lost")
+    assert world.log(task, "task.transitioned")[-1].payload["reason"] == "stale_heartbeat_reclaim"
+    assert len(world.log(task, "task.lost")) == 1
+    assert world.normalized(task) == "retrying"
+    world.later(MINUTE)
+    successor = world.claim(task, "bob")
+    assert world.runs[task][successor].cause == "lost_worker"
+
+
+def test_a_worker_that_vanishes_every_time_ends_as_lost() -> None:
+    world = World()
+    task = world.create()
+    for _ in range(3):
+        world.claim(task)
+        world.expire(task)
+        world.later(15 * MINUTE)
+    assert (world.status(task), world.normalized(task)) == ("deadletter", "lost")
+    assert [run.status for run in world.runs[task].values()] == ["expired"] * 3
+
+
+def test_recovery_leaves_alone_what_has_moved_on() -> None:
+    world = World()
+    for status in ("backlog", "ready", "review", "blocked", "done", "cancelled", "deadletter"):
+        task = world.into(status)
+        world.later(60 * MINUTE)
+        assert world.act(commands.Expire, task, "aof").drafts == ()
+
+
+def test_recovering_twice_changes_nothing_more() -> None:
+    world = World()
+    task = world.create()
+    world.claim(task)
+    world.expire(task)
+    assert world.act(commands.Expire, task, "aof").drafts == ()
+
+
+def test_a_result_is_never_applied_to_another_run() -> None:
+    world = World()
+    task = world.create()
+    world.claim(task)
+    world.report(task, "partial")
+    stray = world.results[task]
+    world.expire(task)
+    world.act(commands.Reject, task, blockers=("more",))
+    world.claim(task, "bob")
+    assert world.results[task] is None
+    world.results[task] = stray
+    world.expire(task)
+    assert world.log(task, "task.transitioned")[-1].payload["reason"] == "stale_heartbeat_reclaim"
+
+
+def test_a_late_report_of_a_replaced_run_does_not_complete_its_successor() -> None:
+    world = World()
+    task = world.create(metadata={"reviewRequired": False})
+    first = world.claim(task)
+    world.expire(task)
+    world.later(MINUTE)
+    world.claim(task, "bob")
+    assert world.refuse(commands.Complete, task, "ada", run=first).code == "stale_lease"
+    world.expire(task)
+    assert world.status(task) == "ready"
+
+
+# --- failures, the wait before the next try, the end of all tries, and trying again by hand
+
+
+def test_the_wait_triples_from_a_minute_up_to_a_quarter_of_an_hour() -> None:
+    waits = [backoff_ms(Policy(), failures) // SECOND for failures in range(1, 7)]
+    assert waits == [60, 180, 540, 900, 900, 900]
+
+
+@given(failures=st.integers(0, 10**6))
+def test_the_wait_never_exceeds_its_bounds(failures: int) -> None:
+    assert 60_000 <= backoff_ms(Policy(), failures) <= 900_000
+    assert backoff_ms(Policy(), failures) <= backoff_ms(Policy(), failures + 1)
+
+
+def test_a_failed_task_waits_longer_each_time_and_then_dies_with_the_cause() -> None:
+    world = World()
+    task = world.create(max_attempts=5)
+    waits = []
+    for _ in range(4):
+        run = world.claim(task)
+        world.act(commands.Fail, task, "ada", run=run, code="boom", message="it broke")
+        not_before = world.tasks[task].retry.not_before
+        assert not_before is not None
+        waits.append((millis(not_before) - world.now) // SECOND)
+        world.now = millis(not_before)
+    assert waits == [60, 180, 540, 900]
+    run = world.claim(task)
+    world.act(commands.Fail, task, "ada", run=run, code="boom", message="it broke")
+    error = world.tasks[task].last_error
+    assert error is not None
+    assert (world.status(task), world.normalized(task)) == ("deadletter", "failed")
+    assert (error.code, error.message, error.run_id) == ("boom", "it broke", run)
+
+
+def test_three_attempts_are_the_default() -> None:
+    world = World()
+    task = world.create()
+    for _ in range(3):
+        assert world.status(task) == "ready"
+        world.act(commands.Fail, task, "ada", run=world.claim(task))
+        world.later(15 * MINUTE)
+    assert world.status(task) == "deadletter"
+    assert [run.status for run in world.runs[task].values()] == ["failed"] * 3
+
+
+def test_a_retry_says_why_which_attempt_and_when() -> None:
+    world = World()
+    task = world.create()
+    world.claim(task)
+    world.act(commands.Fail, task, "ada", code="boom")
+    [event] = world.log(task, "task.retrying")
+    assert event.payload == {"reason": "boom", "attempt": 2, "notBefore": "2026-03-02T09:01:00.000Z", "cause": "retry"}
+
+
+def test_what_is_not_retryable_dies_at_once() -> None:
+    world = World()
+    task = world.create()
+    world.claim(task)
+    world.act(commands.Fail, task, "ada", retryable=False)
+    assert world.status(task) == "deadletter"
+
+
+def test_a_limit_that_fired_is_named_also_when_a_retry_follows() -> None:
+    world = World()
+    task = world.create(max_attempts=2)
+    first = world.claim(task)
+    world.act(commands.Fail, task, "ada", code="max_execution_time", cause="timed_out")
+    assert world.normalized(task) == "retrying"
+    world.later(MINUTE)
+    second = world.claim(task)
+    world.act(commands.Fail, task, "ada", run=second, code="max_execution_time", cause="timed_out")
+    assert world.normalized(task) == "timed_out"
+    events = world.log(task, "task.timed_out")
+    assert [event.run_id for event in events] == [first, second]
+    assert events[0].payload["limit"] == "max_execution_time"
+
+
+@pytest.mark.parametrize(
+    "given", [{"code": ""}, {"code": "a\nb"}, {"code": "x" * 300}, {"message": "x" * 10_001}, {"cause": "magic"}]
+)
+def test_a_malformed_failure_is_refused(given: dict[str, str]) -> None:
+    world = World()
+    task = world.create()
+    world.claim(task)
+    assert world.refuse(commands.Fail, task, "ada", **given).kind == "invalid"
+
+
+def test_a_release_in_between_uses_up_no_attempt() -> None:
+    world = World()
+    task = world.create(max_attempts=2)
+    for _ in range(4):
+        world.act(commands.Release, task, "ada", run=world.claim(task))
+    world.act(commands.Fail, task, "ada", run=world.claim(task))
+    assert (world.status(task), world.tasks[task].retry.failures) == ("ready", 1)
+
+
+@pytest.mark.parametrize("status", ["done", "cancelled", "deadletter"])
+def test_a_retry_makes_a_finished_task_ready_and_keeps_its_history(status: str) -> None:
+    world = World()
+    task = world.into(status)
+    before = world.runs[task].copy()
+    world.act(commands.RetryTask, task, reason="once more")
+    again = world.tasks[task]
+    assert (again.status, again.cancel, again.last_error, again.ended_at) == ("ready", None, None, None)
+    assert (again.retry.failures, again.retry.not_before) == (0, None)
+    assert world.runs[task] == before
+    assert world.log(task, "task.retrying")[-1].payload["reason"] == "once more"
+    world.claim(task, "bob")
+    assert list(world.runs[task].values())[: len(before)] == list(before.values())
+    assert len(world.runs[task]) == len(before) + 1
+
+
+def test_a_retry_by_hand_ends_the_wait_and_counts_failures_anew() -> None:
+    world = World()
+    task = world.create(max_attempts=2)
+    world.claim(task)
+    world.act(commands.Fail, task, "ada")
+    world.act(commands.RetryTask, task, reason="fixed")
+    assert world.why_not(task) is None
+    assert world.act(commands.RetryTask, task, reason="fixed").drafts == ()
+    world.act(commands.Fail, task, "ada", run=world.claim(task))
+    assert world.status(task) == "ready"
+
+
+@pytest.mark.parametrize("status", ["backlog", "in-progress", "review", "blocked"])
+def test_what_is_not_finished_is_not_retried(status: str) -> None:
+    world = World()
+    assert world.refuse(commands.RetryTask, world.into(status), reason="again").code == "invalid_transition"
+
+
+@pytest.mark.parametrize("reason", ["", " ", "x" * 513])
+def test_a_retry_needs_a_reason(reason: str) -> None:
+    world = World()
+    assert world.refuse(commands.RetryTask, world.into("done"), reason=reason).kind == "invalid"

@@ -1,17 +1,29 @@
-"""Claim, lease and fencing: one winner, a rising epoch, and nobody else writes."""
+"""Leases: who holds a task, until when, and who gets it next."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from aof.errors import Call
+from aof.api.fabric import Fabric
+from aof.errors import Call, InvalidInput
 from aof.kernel import commands
-from aof.kernel.model import Policy
+from aof.kernel.model import Policy, iso, millis
 from aof.org.model import Agent, OrgChart
-from tests.support.world import MINUTE, World
+from aof.runs.evolve import Boot, present_heartbeat, running_for, stamped_heartbeat
+from aof.runs.model import Heartbeat, lease_end
+from aof.service.bootstrap import init_data_dir, open_fabric
+from aof.tasks.model import Lease
+from tests.support.clock import ManualClock
+from tests.support.workflows import hop, template
+from tests.support.world import MINUTE, MONDAY, World
+
+# --- claim, lease and fencing: one winner, a rising epoch, and nobody else writes
+
 
 WRITES: list[tuple[type[commands.OnTask], dict[str, Any]]] = [
     (commands.RecordHeartbeat, {}),
@@ -261,3 +273,287 @@ def test_the_settings_may_give_everybody_a_longer_lease() -> None:
     world = World(policy=Policy(lease_ttl_ms=2 * DAY))
     task = world.create()
     assert world.act(commands.Claim, task, "ada", ttl_ms=2 * DAY).refusal is None
+
+
+# --- A turned wall clock neither ends a lease nor keeps a dead one alive
+
+
+HOURS = 120 * MINUTE
+TTL = 5 * MINUTE
+HERE, ELSEWHERE = Boot("here", 1_000_000), Boot("elsewhere", 7)
+LEASE = Lease(
+    agent="ada",
+    run_id="RUN-1",
+    epoch=1,
+    acquired_at=iso(MONDAY),
+    expires_at=iso(MONDAY + TTL),
+    ttl_ms=TTL,
+    worker="pull",
+)
+
+
+def beat(at: int = MONDAY, count: int = 0, lasts: int = TTL) -> Heartbeat:
+    """A sign of life by the wall clock alone."""
+    return Heartbeat(
+        task_id="T",
+        agent_id="ada",
+        run_id="RUN-1",
+        last_heartbeat=iso(at),
+        beat_count=count,
+        expires_at=iso(at + lasts),
+    )
+
+
+def left(heartbeat: Heartbeat, now: int, boot: Boot | None) -> int:
+    """How long the lease still lasts."""
+    return lease_end(LEASE, present_heartbeat(heartbeat, now, boot)) - now
+
+
+def later(boot: Boot, millis: int) -> Boot:
+    """The same start, some time on."""
+    return Boot(boot.id, boot.at + millis)
+
+
+@pytest.mark.parametrize("turned", [-2 * HOURS, -HOURS, 0, HOURS, 2 * HOURS])
+def test_under_the_same_start_only_the_time_that_passed_counts(turned: int) -> None:
+    written = stamped_heartbeat(beat(), None, HERE)
+    for passed in (0, MINUTE, TTL - 1, TTL, TTL + MINUTE):
+        assert left(written, MONDAY + passed + turned, later(HERE, passed)) == TTL - passed
+
+
+@pytest.mark.parametrize("turned", [-HOURS, HOURS])
+def test_a_beat_after_the_clock_was_turned_lasts_as_long_as_any_other(turned: int) -> None:
+    first = stamped_heartbeat(beat(), None, HERE)
+    second = stamped_heartbeat(beat(MONDAY + MINUTE + turned, 1), first, later(HERE, MINUTE))
+    assert left(second, MONDAY + turned + 2 * MINUTE, later(HERE, 2 * MINUTE)) == TTL - MINUTE
+    assert left(second, MONDAY + turned + 6 * MINUTE, later(HERE, 6 * MINUTE)) == 0
+
+
+def test_the_later_of_the_lease_and_a_shorter_beat_counts() -> None:
+    short = stamped_heartbeat(
+        beat(MONDAY + MINUTE, 1, lasts=1000), stamped_heartbeat(beat(), None, HERE), later(HERE, MINUTE)
+    )
+    assert left(short, MONDAY + MINUTE, later(HERE, MINUTE)) == TTL - MINUTE
+
+
+@pytest.mark.parametrize("boot", [ELSEWHERE, None])
+def test_after_another_start_the_wall_clock_counts_within_bounds(boot: Boot | None) -> None:
+    written = stamped_heartbeat(beat(), None, HERE)
+    assert left(written, MONDAY + MINUTE, boot) == TTL - MINUTE
+    assert left(written, MONDAY + TTL, boot) == 0
+    assert left(written, MONDAY - TTL, boot) == 2 * TTL, "clocks of two machines may differ by as much as a lease"
+    assert left(written, MONDAY - TTL - 1, boot) == 0, "a sign of life from that far ahead is not believed"
+
+
+def test_without_a_count_there_is_only_the_wall_clock() -> None:
+    assert stamped_heartbeat(beat(), None, None) == beat()
+    assert left(beat(), MONDAY + MINUTE, HERE) == TTL - MINUTE
+    assert present_heartbeat(None, MONDAY, HERE) is None
+
+
+def test_how_long_a_run_lasts_does_not_depend_on_the_wall_clock_either() -> None:
+    written = stamped_heartbeat(beat(), None, HERE)
+    again = stamped_heartbeat(beat(MONDAY + MINUTE - HOURS, 1), written, later(HERE, MINUTE))
+    assert running_for(LEASE, again, MONDAY + HOURS, later(HERE, 3 * MINUTE)) == 3 * MINUTE
+    assert running_for(LEASE, again, MONDAY + MINUTE, ELSEWHERE) == MINUTE
+    assert running_for(LEASE, None, MONDAY - HOURS, HERE) == 0
+    foreign = msgspec.structs.replace(again, run_id="RUN-2")
+    assert running_for(LEASE, foreign, MONDAY + 2 * MINUTE, later(HERE, 9 * MINUTE)) == 2 * MINUTE
+
+
+# --- how long a lease may last without a sign of life: a day, or as long as the chart says
+
+
+DAY_IN_SECONDS = 86_400
+
+
+@pytest.fixture
+def fabric(tmp_path: Path) -> Fabric:
+    root, _ = init_data_dir(tmp_path / ".aof", actor="pm")
+    agents = [{"id": "ada"}, {"id": "bert", "maxLeaseTime": "3d"}]
+    Path(root, "org").mkdir(exist_ok=True)
+    Path(root, "org/org-chart.yaml").write_text(json.dumps({"schemaVersion": 1, "agents": agents}))
+    return open_fabric(root, actor="pm", clock=ManualClock())
+
+
+def test_nobody_asks_for_more_than_a_day_unless_the_chart_says_so(fabric: Fabric) -> None:
+    for agent, most in (("ada", DAY_IN_SECONDS), ("bert", 3 * DAY_IN_SECONDS)):
+        task = fabric.create("Long", agent=agent).task_id
+        with pytest.raises(InvalidInput, match="longer than"):
+            fabric.claim(task, agent=agent, ttl=most + 1)
+        run = fabric.claim(task, agent=agent, ttl=most).run_id
+        with pytest.raises(InvalidInput, match="longer than"):
+            fabric.heartbeat(task, run=run, ttl=most + 1)
+        fabric.heartbeat(task, run=run, ttl=most)
+
+
+def test_a_tasks_own_figure_gets_nobody_more(fabric: Fabric) -> None:
+    for agent, most in (("ada", DAY_IN_SECONDS), ("bert", 3 * DAY_IN_SECONDS)):
+        task = fabric.create("Long", agent=agent, metadata={"leaseTtlMs": 5 * DAY_IN_SECONDS * 1000}).task_id
+        fabric.claim(task, agent=agent)
+        lease = fabric.get(task).lease
+        assert lease is not None
+        assert lease.ttl_ms == most * 1000
+
+
+# --- A lease that a merge of histories made contested: only the run that stands writes, and it must show its secret
+
+
+_SECRET = "1" * 64
+_WRITES: tuple[tuple[type[commands.OnTask], dict[str, object]], ...] = (
+    (commands.RecordHeartbeat, {}),
+    (commands.ReportProgress, {"text": "half"}),
+    (commands.Release, {}),
+    (commands.Complete, {}),
+    (commands.Fail, {"code": "x", "message": "y"}),
+)
+
+
+def _contested(world: World, **given: object) -> tuple[str, str]:
+    """A task whose lease was claimed in two clones, of which this world's stands."""
+    task = world.create()
+    run = world.claim(task, "ada", secret_digest=_SECRET, **given)
+    now = world.tasks[task]
+    assert now.lease is not None
+    world.tasks[task] = msgspec.structs.replace(now, lease=msgspec.structs.replace(now.lease, contested=True))
+    return task, run
+
+
+@pytest.mark.parametrize(("kind", "given"), _WRITES)
+def test_neither_a_superseded_run_nor_the_same_name_nor_a_known_run_id_writes(
+    kind: type[commands.OnTask], given: dict[str, object]
+) -> None:
+    world = World()
+    task, run = _contested(world)
+    superseded = f"{run[:-8]}deadbeef"
+    assert world.refuse(kind, task, "ada", **given).code == "stale_lease", "the name alone"
+    assert world.refuse(kind, task, "ada", run=superseded, **given).code == "stale_lease", "the run that ended"
+    assert world.refuse(kind, task, "ada", run=superseded, proof="2" * 64, **given).code == "stale_lease", "its secret"
+    assert world.refuse(kind, task, "ada", run=run, **given).code == "stale_lease", "the ID of the run that stands"
+    assert "AOF_RUN_SECRET" in world.refuse(kind, task, "ada", **given).hint
+
+
+@pytest.mark.parametrize(("kind", "given"), _WRITES)
+def test_the_secret_of_the_run_that_stands_writes(kind: type[commands.OnTask], given: dict[str, object]) -> None:
+    world = World()
+    task, run = _contested(world)
+    assert world.act(kind, task, "ada", run=run, proof=_SECRET, **given).refusal is None
+
+
+def test_the_host_of_a_worker_goes_on_with_the_run_that_it_started() -> None:
+    world = World()
+    task, run = _contested(world, worker="process")
+    world.act(commands.RecordHeartbeat, task, "ada", run=run)
+    assert world.refuse(commands.RecordHeartbeat, task, "ada").code == "stale_lease"
+
+
+def test_a_new_claim_is_not_contested_any_more() -> None:
+    world = World()
+    task, run = _contested(world)
+    world.act(commands.Release, task, "ada", run=run, proof=_SECRET)
+    world.claim(task, "bob")
+    assert world.act(commands.ReportProgress, task, "bob", text="x").refusal is None
+
+
+# --- claims that outlive the session that made them: how long they last, and who is recognised as their holder
+
+
+def _lease(world: World, task: str) -> Lease:
+    lease = world.tasks[task].lease
+    assert lease is not None
+    return lease
+
+
+def test_a_kept_claim_lasts_an_hour_unless_the_claim_or_the_task_says_otherwise() -> None:
+    world = World(Policy(kept_ttl_ms=60 * MINUTE))
+    for given, metadata, minutes in (
+        ({"keep": True}, {}, 60),
+        ({}, {}, 5),
+        ({"keep": True, "ttl_ms": 2 * MINUTE}, {}, 2),
+        ({"keep": True}, {"leaseTtlMs": 7 * MINUTE}, 7),
+    ):
+        task = world.create(metadata=metadata)
+        world.claim(task, "ada", **given)
+        lease = _lease(world, task)
+        assert millis(lease.expires_at) - world.now == minutes * MINUTE
+        assert lease.kept_by == ("ada" if "keep" in given else None)
+
+
+def test_the_caller_of_a_kept_claim_needs_no_run_even_after_an_earlier_one() -> None:
+    world = World()
+    task = world.create()
+    world.act(commands.Release, task, "ada", run=world.claim(task, "ada"))
+    world.claim(task, "ada")
+    assert world.refuse(commands.ReportProgress, task, "ada", text="x").code == "run_required"
+    world.act(commands.Release, task, "ada", run=world.lease_run(task))
+    run = world.claim(task, "ada", keep=True)
+    world.act(commands.ReportProgress, task, "ada", text="half")
+    assert world.refuse(commands.ReportProgress, task, "bob", text="x").code == "not_lease_holder"
+    world.act(commands.Complete, task, "ada")
+    assert world.tasks[task].last_run == run
+
+
+def test_whoever_claimed_for_another_and_kept_it_writes_for_that_one() -> None:
+    world = World()
+    task = world.create()
+    world.act(commands.Claim, task, "pm", agent="ada", keep=True)
+    assert (_lease(world, task).agent, _lease(world, task).kept_by) == ("ada", "pm")
+    assert world.refuse(commands.Complete, task, "pm", agent="bob").code == "not_lease_holder"
+    assert world.act(commands.Complete, task, "pm").agent == "ada"
+
+
+def test_a_claim_of_what_one_holds_beyond_doubt_answers_with_that_run() -> None:
+    world = World()
+    task = world.create()
+    run = world.claim(task, "ada", keep=True)
+    assert world.act(commands.Claim, task, "ada", keep=True).replayed == task
+    assert world.lease_run(task) == run
+    assert world.refuse(commands.Claim, task, "bob", keep=True).code == "already_claimed"
+    other = world.create()
+    named = world.claim(other, "ada")
+    assert world.act(commands.Claim, other, "ada", run=named).replayed == other
+    refused = world.refuse(commands.Claim, other, "ada")
+    assert f"you hold it as {named}" in refused.message
+    assert refused.call is not None
+    assert refused.call.arguments["run"] == named
+
+
+def test_where_secrets_are_required_only_a_token_keeps_a_claim() -> None:
+    world = World(Policy(require_secret=True))
+    task = world.create()
+    asked = commands.Claim(
+        actor="ada", task_id=task, keep=True, proof="", outside=True, session="ada", secret_digest="0" * 64
+    )
+    assert world.refused(asked).code == "unauthenticated"
+    world.act(
+        commands.Claim,
+        task,
+        "ada",
+        keep=True,
+        proof="",
+        outside=True,
+        session="ada",
+        vouched="token",
+        secret_digest="0" * 64,
+    )
+    told = {"text": "x", "proof": "", "outside": True, "session": "ada"}
+    assert world.refuse(commands.ReportProgress, task, "ada", **told).code == "unauthenticated"
+    assert world.refuse(commands.ReportProgress, task, "ada", **told | {"proof": "1" * 64}, vouched="token").code == (
+        "unauthenticated"
+    )
+    world.act(commands.ReportProgress, task, "ada", **told, vouched="token")
+
+
+def test_a_hop_is_kept_like_a_task() -> None:
+    world = World()
+    task = world.next_id()
+    flow = template(hop("build"), hop("check", dependsOn=["build"]))
+    world.do(commands.CreateGated(actor="pm", task_id=task, title="Gated", template=flow))
+    world.act(commands.Claim, task, "pm", agent="ada", keep=True)
+    again = world.act(commands.Claim, task, "pm", agent="ada", keep=True)
+    assert again.run is not None
+    assert world.act(commands.Claim, task, "pm", agent="ada", keep=True, hop="build").run == again.run
+    assert world.refuse(commands.Claim, task, "pm", agent="bob", hop="build").code == "already_claimed"
+    world.act(commands.ReportProgress, task, "pm", text="half")
+    world.act(commands.Complete, task, "pm", outcome="complete")
+    assert world.refuse(commands.ReportProgress, task, "pm", text="x").code == "stale_lease"

@@ -1,4 +1,4 @@
-"""Comments: by anybody, on any task, at any status; in its file, in the log, and wherever the task is shown."""
+"""What is said about a task: comments, and entries of its work log."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import io
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aof.api.call import Caller, parameters, perform
 from aof.api.catalogue import BY_NAME
@@ -13,10 +15,14 @@ from aof.api.fabric import Fabric
 from aof.errors import AofError
 from aof.kernel.model import STATUSES
 from aof.runs.brief import brief, prime
+from aof.tasks import body as tasks_body
+from aof.tasks.body import TaskComment
 from aof.testing import memory_fabric
 from tests.support.command_line import Aof
 from tests.support.room import Room
 from tests.support.team import chart_of
+
+# --- comments: by anybody, on any task, at any status; in its file, in the log, and wherever the task is shown
 
 
 def said(fabric: Fabric, task_id: str) -> list[tuple[Any, Any]]:
@@ -159,3 +165,153 @@ def test_a_worker_comments_on_the_tasks_of_others_under_its_own_name_only() -> N
         )
     assert reading.value.code == "not_allowed"
     assert said(fabric, task_id) == [("bob", "I could help")]
+
+
+# --- the comments section: appended to, read back, and kept apart from the description and the work log
+
+
+AT = "2026-03-02T09:00:00.000Z"
+BODIES = (
+    "",
+    "Text\n",
+    "Text\r\n\r\nmore\r\n",
+    f"Text\n\n## Work Log\n\n- {AT} begun\n",
+    "```\n## Comments\n```\n",
+    "# A\n\n```\nopen",
+)
+words = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]) | st.sampled_from("\n#-` ")).filter(
+    str.strip
+)
+
+
+@given(st.lists(words, min_size=1, max_size=4), st.sampled_from(BODIES), st.sampled_from(["eve", "a2a:peer", "Anna M"]))
+def test_what_was_said_is_read_back_and_the_rest_of_the_body_stays(said: list[str], body: str, author: str) -> None:
+    after = body
+    for text in said:
+        after = tasks_body.add_comment(after, AT, author, text)
+    found = tasks_body.comments_of(after)
+    assert [(one.at, one.by) for one in found] == [(AT, author)] * len(said)
+    lines = [[line.strip() for line in text.strip().splitlines()] for text in said]
+    assert [[line.strip() for line in one.text.splitlines()] for one in found] == lines
+    assert tasks_body.description(after).rstrip() == tasks_body.description(body).rstrip()
+    logged = tasks_body.append(after, AT, "later")
+    assert tasks_body.comments_of(logged) == found
+
+
+def test_what_a_person_wrote_into_the_section_is_a_comment_without_an_author() -> None:
+    body = f"## Comments\n\n- {AT} eve: signed\n  and more\n\n- looks good to me\nfree text\n\n## Notes\n\n- mine\n"
+    assert tasks_body.comments_of(body) == (
+        TaskComment(at=AT, by="eve", text="signed\nand more"),
+        TaskComment(text="looks good to me"),
+        TaskComment(text="free text"),
+    )
+
+
+@pytest.mark.parametrize(
+    "new", ["New text", "New text\n\n## Comments\n\n- forged\n", "New text\n\n## Work Log\n\n- mine\n"]
+)
+def test_a_new_body_and_a_new_description_keep_the_comments(new: str) -> None:
+    body = tasks_body.add_comment(tasks_body.append("Old\n", AT, "begun"), AT, "eve", "wait")
+    replaced = tasks_body.with_comments_of(body, new)
+    assert replaced.startswith("New text\n\n")
+    assert tasks_body.comments_of(replaced) == tasks_body.comments_of(body)
+    assert tasks_body.with_comments_of(replaced, new) == replaced
+    described = tasks_body.with_description(body, new)
+    assert described == f"New text\n\n## Work Log\n\n- {AT} begun\n\n## Comments\n\n- {AT} eve: wait\n"
+
+
+def test_an_empty_new_body_keeps_nothing_but_the_comments() -> None:
+    body = tasks_body.add_comment("Old\n", AT, "eve", "wait")
+    assert tasks_body.with_comments_of(body, "") == f"## Comments\n\n- {AT} eve: wait\n"
+    assert tasks_body.with_comments_of("Old\n", "") == ""
+
+
+# --- the one work log section: appended to, never doubled, never confused with code
+
+
+@pytest.mark.parametrize(
+    ("body", "result"),
+    [
+        ("", f"## Work Log\n\n- {AT} x\n"),
+        ("Text", f"Text\n\n## Work Log\n\n- {AT} x\n"),
+        ("Text\n", f"Text\n\n## Work Log\n\n- {AT} x\n"),
+        ("## Work Log\n", f"## Work Log\n\n- {AT} x\n"),
+        ("## Work Log  \n\n- a\n", f"## Work Log  \n\n- a\n- {AT} x\n"),
+        ("A\n\n## Work Log\n\n- a\n\n## Notes\n\nmine\n", f"A\n\n## Work Log\n\n- a\n- {AT} x\n\n## Notes\n\nmine\n"),
+        ("## Work Log\n- a\n# Next\n", f"## Work Log\n- a\n- {AT} x\n\n# Next\n"),
+    ],
+)
+def test_an_entry_stands_at_the_end_of_the_section(body: str, result: str) -> None:
+    assert tasks_body.append(body, AT, "x") == result
+
+
+def test_the_lines_of_an_entry_stay_in_its_list_item() -> None:
+    body = tasks_body.append("", AT, "one\r\n## two\rthree\n```")
+    assert body.splitlines()[2:] == [f"- {AT} one", "  ## two", "  three", "  ```"]
+    assert tasks_body.append(body, AT, "later").endswith(f"  ```\n- {AT} later\n")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "```\n## Work Log\n```\n",
+        "```md\n## Work Log\n```\n",
+        "~~~\n## Work Log\n~~~\n",
+        "````\n```\n## Work Log\n````\n",
+    ],
+)
+@pytest.mark.parametrize("before", ["", "Text\n\n"])
+def test_a_heading_within_code_is_no_section(code: str, before: str) -> None:
+    body = tasks_body.append(before + code, AT, "x")
+    assert body == f"{before}{code}\n## Work Log\n\n- {AT} x\n"
+    assert tasks_body.append(body, AT, "y") == f"{body}- {AT} y\n"
+
+
+def test_a_heading_within_code_does_not_end_the_section() -> None:
+    body = "## Work Log\n\n- a\n\n```sh\n# a comment\n```\n"
+    assert tasks_body.append(body, AT, "x") == f"{body}- {AT} x\n"
+
+
+def test_a_fence_that_is_never_closed_hides_nothing() -> None:
+    body = "```\ncode\n"
+    for number in range(3):
+        body = tasks_body.append(body, AT, str(number))
+    assert body.count("## Work Log") == 1
+
+
+def test_windows_line_ends_are_understood_and_kept() -> None:
+    body = "Text\r\n\r\n## Work Log\r\n\r\n- a\r\n"
+    assert tasks_body.append(body, AT, "x") == f"{body}- {AT} x\r\n"
+    assert tasks_body.description(body) == "Text\r\n\r\n"
+
+
+@given(
+    body=st.lists(st.sampled_from(["a", "#", " ", "-", "\n", "\r\n", "```", "~~~", "## Work Log"]), max_size=30).map(
+        "".join
+    ),
+    texts=st.lists(st.text(max_size=30), min_size=1, max_size=4),
+)
+def test_appending_keeps_what_was_there_and_makes_one_section(body: str, texts: list[str]) -> None:
+    grown = tasks_body.append(body, AT, "first")
+    headings = grown.count("## Work Log")
+    for text in texts:
+        before, grown = grown, tasks_body.append(grown, AT, text.replace("## Work Log", ""))
+        assert len(grown) > len(before)
+        kept = iter(grown)
+        assert all(char in kept for char in before.replace("\r", "").replace("\n", "")), (
+            "a person's text is never changed"
+        )
+    assert grown.count("## Work Log") == headings
+
+
+@given(text=st.text(st.sampled_from(list("ab# \n")), max_size=30))
+def test_setting_the_same_description_again_changes_nothing(text: str) -> None:
+    body = tasks_body.append("Old\n", AT, "entry")
+    once = tasks_body.with_description(body, text)
+    assert tasks_body.with_description(once, text) == once
+    assert tasks_body.with_description(once, tasks_body.description(once)) == once
+    assert once.endswith(f"## Work Log\n\n- {AT} entry\n")
+
+
+def test_a_body_ends_with_a_newline_unless_it_is_empty() -> None:
+    assert [tasks_body.ended(text) for text in ("", "a", "a\n")] == ["", "a\n", "a\n"]

@@ -1,20 +1,33 @@
-"""The commands that steer a task: edit, progress, pause, retry, complete, fail, get."""
+"""Tasks that are held, paused, cancelled; and the one status that each is said to have."""
 
 from __future__ import annotations
 
 import shutil
+import typing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aof.api.fabric import Fabric
+from aof.kernel import commands
+from aof.kernel.model import BLOCKED_KINDS, CAUSES, STATUSES, iso
 from aof.runs.brief import brief
+from aof.runs.model import Heartbeat
 from aof.scheduler.host import earlier_runs
+from aof.tasks.graph import Normalized, normalized_status
+from aof.tasks.model import Blocked, Cancel, Failure, Lease, Retry
 from aof.testing import FakeClock
 from tests.support.disks import DyingDisk, Killed
 from tests.support.requirements import requirement
 from tests.support.room import Room
+from tests.support.world import MINUTE, MONDAY, World
+
+# --- the commands that steer a task: edit, progress, pause, retry, complete, fail, get
+
 
 CHANGES: dict[str, Any] = {
     "title": "Another title",
@@ -231,3 +244,466 @@ def test_a_resumed_task_goes_on_from_its_checkpoints(room: Room, fabric: Fabric)
     for other in (task_id, room.task(), room.task("blocked"), room.task("done")):
         status = fabric.get(other).status
         assert room.idle(fabric.resume, other).status == status
+
+
+# --- cancelling: intent first, down the whole tree, settled from the leaves up, and it sticks
+
+
+@pytest.mark.parametrize("status", ["backlog", "ready", "in-progress", "review", "blocked"])
+def test_what_is_unfinished_is_cancelled_at_once_when_nobody_hosts_it(status: str) -> None:
+    world = World()
+    task = world.into(status)
+    world.act(commands.CancelTask, task, reason="not wanted")
+    cancel = world.tasks[task].cancel
+    assert cancel is not None
+    assert (world.status(task), cancel.by, cancel.reason) == ("cancelled", "pm", "not wanted")
+    kinds = [event.type for event in world.events if event.task_id == task]
+    assert kinds.index("task.cancel_requested") < len(kinds) - 1
+    assert kinds[-1] == "task.transitioned"
+
+
+@pytest.mark.parametrize("status", ["done", "deadletter"])
+def test_what_is_finished_is_not_cancelled(status: str) -> None:
+    world = World()
+    assert world.refuse(commands.CancelTask, world.into(status)).code == "invalid_transition"
+
+
+def test_cancelling_again_changes_nothing() -> None:
+    world = World()
+    assert world.act(commands.CancelTask, world.into("cancelled")).drafts == ()
+
+
+def test_a_cancelled_pulling_agent_can_no_longer_write() -> None:
+    world = World()
+    task = world.create()
+    run = world.claim(task)
+    world.act(commands.CancelTask, task)
+    assert world.runs[task][run].status == "cancelled"
+    for kind, more in (
+        (commands.RecordHeartbeat, {}),
+        (commands.ReportProgress, {"text": "x"}),
+        (commands.Release, {}),
+        (commands.Complete, {}),
+        (commands.Fail, {}),
+    ):
+        assert world.refuse(kind, task, "ada", run=run, **more).code == "stale_lease"
+
+
+def test_a_hosted_run_is_cancelling_until_its_host_has_stopped_it() -> None:
+    world = World()
+    task = world.create()
+    run = world.claim(task, worker="process")
+    world.act(commands.CancelTask, task, reason="not wanted")
+    assert world.normalized(task) == "cancelling"
+    assert world.act(commands.CancelTask, task).drafts == ()
+    assert world.refuse(commands.RecordHeartbeat, task, "ada", run=run).code == "stale_lease"
+    world.act(commands.Settle, task, "host")
+    assert (world.status(task), world.runs[task][run].status) == ("cancelled", "cancelled")
+    assert world.act(commands.Settle, task, "host").drafts == ()
+
+
+def test_settling_a_task_that_is_not_being_cancelled_changes_nothing() -> None:
+    world = World()
+    assert world.act(commands.Settle, world.into("in-progress")).drafts == ()
+
+
+def test_a_cancellation_spreads_over_three_generations_children_first() -> None:
+    world = World()
+    root = world.create()
+    child = world.create(parent_id=root)
+    grandchild = world.create(parent_id=child)
+    outside = world.create(depends_on=[grandchild])
+    world.act(commands.CancelTask, root, reason="stop")
+    moved = [event.task_id for event in world.events if event.payload.get("to") == "cancelled"]
+    assert moved == [grandchild, child, root]
+    assert world.status(outside) == "blocked"
+    spread = world.log(grandchild, "task.cancel_requested")[0].payload
+    assert (spread["spreadFrom"], spread["reason"]) == (root, "stop")
+    first = min(event.seq for event in world.events if event.type == "task.transitioned")
+    assert all(event.seq < first for event in world.events if event.type == "task.cancel_requested")
+
+
+def test_a_cancellation_reaches_unfinished_tasks_below_a_finished_one() -> None:
+    world = World()
+    root = world.create()
+    child = world.create(parent_id=root)
+    grandchild = world.create(parent_id=child)
+    world.claim(grandchild, worker="process")
+    world.act(commands.Complete, child, "ada", allow_open_children=True)
+    world.act(commands.Approve, child, allow_open_children=True)
+    world.act(commands.CancelTask, root)
+    assert (world.status(root), world.normalized(grandchild)) == ("ready", "cancelling")
+    world.act(commands.Settle, grandchild, "host")
+    assert [world.status(task) for task in (root, child, grandchild)] == ["cancelled", "done", "cancelled"]
+
+
+@pytest.mark.parametrize("status", ["backlog", "ready", "review", "blocked", "in-progress"])
+def test_a_parent_is_cancelled_only_after_its_hosted_child_has_stopped(status: str) -> None:
+    world = World()
+    parent = world.into(status)
+    child, idle = world.create(parent_id=parent), world.create(parent_id=parent)
+    world.claim(child, "bob", worker="process")
+    world.act(commands.CancelTask, parent)
+    assert [world.status(task) for task in (parent, child, idle)] == [status, "in-progress", "cancelled"]
+    world.act(commands.Settle, child, "host")
+    assert [world.status(task) for task in (parent, child)] == ["cancelled", "cancelled"]
+    assert all(run.ended_at for run in world.runs[parent].values())
+
+
+def test_a_hosted_parent_that_stops_before_its_hosted_child_is_cancelled_with_it() -> None:
+    world = World()
+    parent = world.create()
+    child = world.create(parent_id=parent)
+    run = world.claim(parent, worker="process")
+    world.claim(child, "bob", worker="process")
+    world.act(commands.CancelTask, parent)
+    world.act(commands.Settle, parent, "host")
+    assert (world.normalized(parent), world.runs[parent][run].status) == ("cancelling", "cancelled")
+    world.later(60 * MINUTE)
+    assert world.normalized(parent) == "cancelling"
+    assert world.act(commands.Expire, parent, "aof").drafts == ()
+    world.act(commands.Settle, child, "host")
+    assert [world.status(task) for task in (parent, child)] == ["cancelled", "cancelled"]
+    assert len(world.log(parent, "task.attempt.failed")) == 1
+
+
+def test_a_host_that_vanished_while_it_cancelled_is_recovered_to_cancelled() -> None:
+    world = World()
+    parent = world.create()
+    child = world.create(parent_id=parent)
+    run = world.claim(child, worker="process")
+    world.act(commands.CancelTask, parent)
+    world.expire(child)
+    assert [world.status(task) for task in (parent, child)] == ["cancelled", "cancelled"]
+    assert world.runs[child][run].status == "expired"
+    assert len(world.log(child, "task.lost")) == 1
+
+
+def test_a_result_does_not_undo_a_cancellation() -> None:
+    world = World()
+    task = world.create(metadata={"reviewRequired": False})
+    world.claim(task, worker="process")
+    world.report(task, "done")
+    world.act(commands.CancelTask, task)
+    world.expire(task)
+    assert world.status(task) == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "given"),
+    [
+        ("review", commands.Approve, {}),
+        ("review", commands.Reject, {"blockers": ("no",)}),
+        ("review", commands.Complete, {}),
+        ("ready", commands.Claim, {}),
+        ("ready", commands.Complete, {}),
+        ("ready", commands.Block, {"reason": "wait"}),
+        ("ready", commands.Pause, {}),
+        ("ready", commands.RetryTask, {"reason": "again"}),
+        ("ready", commands.Update, {"status": "backlog"}),
+        ("ready", commands.ImportEdit, {"status": "backlog"}),
+        ("backlog", commands.Update, {"status": "ready"}),
+        ("blocked", commands.Unblock, {}),
+        ("blocked", commands.Resume, {}),
+    ],
+)
+def test_a_task_that_waits_to_be_cancelled_goes_nowhere_else(
+    status: str, kind: type[commands.OnTask], given: dict[str, Any]
+) -> None:
+    world = World()
+    parent = world.into(status)
+    child = world.create(parent_id=parent)
+    world.claim(child, "bob", worker="process")
+    world.act(commands.CancelTask, parent)
+    agent = "pm" if kind is commands.Complete else "ada"  # from who ran it, it is a repeated report
+    assert world.refuse(kind, parent, agent, **given).code == "cancel_requested"
+
+
+def test_a_child_is_not_retried_before_the_task_above_that_was_cancelled() -> None:
+    world = World()
+    root = world.create()
+    middle = world.create(parent_id=root)
+    leaf = world.create(parent_id=middle)
+    world.act(commands.CancelTask, root)
+    for task in (leaf, middle):
+        refusal = world.refuse(commands.RetryTask, task, reason="again")
+        assert refusal.code == "cancel_requested"
+        assert world.refuse(commands.ImportEdit, task, status="ready").code == "cancel_requested"
+    for task in (root, middle, leaf):
+        world.act(commands.RetryTask, task, reason="again")
+        assert (world.status(task), world.tasks[task].cancel) == ("ready", None)
+
+
+def test_a_very_deep_tree_is_cancelled_too() -> None:
+    world = World()
+    tasks = [world.create()]
+    for _ in range(60):
+        tasks.append(world.create(parent_id=tasks[-1]))
+    world.act(commands.CancelTask, tasks[0])
+    assert {world.status(task) for task in tasks} == {"cancelled"}
+
+
+# --- block, unblock, pause and resume
+
+
+@pytest.mark.parametrize("kind", BLOCKED_KINDS)
+def test_a_blocked_task_says_of_what_kind_why_and_by_whom(kind: str) -> None:
+    world = World()
+    task = world.create()
+    world.act(commands.Block, task, reason="waiting for the key", kind=kind)
+    blocked = world.tasks[task].blocked
+    assert blocked is not None
+    assert (blocked.kind, blocked.reason, blocked.by, blocked.since) == (
+        kind,
+        "waiting for the key",
+        "pm",
+        "2026-03-02T09:00:00.000Z",
+    )
+    assert world.normalized(task) == kind
+
+
+@pytest.mark.parametrize("status", ["backlog", "ready", "in-progress", "review"])
+def test_what_is_unfinished_can_be_blocked(status: str) -> None:
+    world = World()
+    task = world.into(status)
+    world.act(commands.Block, task, reason="wait")
+    assert world.status(task) == "blocked"
+
+
+@pytest.mark.parametrize("status", ["done", "cancelled", "deadletter"])
+@pytest.mark.parametrize(("kind", "given"), [(commands.Block, {"reason": "wait"}), (commands.Pause, {})])
+def test_what_is_finished_cannot_be_held(status: str, kind: type[commands.OnTask], given: dict[str, Any]) -> None:
+    world = World()
+    assert world.refuse(kind, world.into(status), **given).code == "invalid_transition"
+
+
+def test_blocking_again_keeps_the_first_reason_and_time() -> None:
+    world = World()
+    task = world.create()
+    world.act(commands.Block, task, reason="first")
+    before = world.tasks[task].blocked
+    world.later(MINUTE)
+    assert world.act(commands.Block, task, reason="second").drafts == ()
+    assert world.tasks[task].blocked == before
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"reason": " "}, "invalid"),
+        ({"reason": "x" * 513}, "payload_too_large"),
+        ({"reason": "x", "kind": "asleep"}, "invalid"),
+    ],
+)
+def test_a_bad_reason_or_kind_is_refused_with_a_full_call(given: dict[str, Any], code: str) -> None:
+    world = World()
+    refusal = world.refuse(commands.Block, world.create(), **given)
+    assert refusal.code == code
+    assert refusal.call is not None
+    assert refusal.call.arguments["reason"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "status"), [(commands.Block, {"reason": "wait"}, "blocked"), (commands.Pause, {}, "paused")]
+)
+def test_holding_a_running_task_ends_its_run_and_fences_it_off(
+    kind: type[commands.OnTask], given: dict[str, Any], status: str
+) -> None:
+    world = World()
+    task = world.create()
+    run = world.claim(task)
+    world.act(kind, task, **given)
+    assert world.normalized(task) == status
+    assert world.runs[task][run].status == "cancelled"
+    assert world.tasks[task].retry.failures == 0
+    assert world.refuse(commands.RecordHeartbeat, task, "ada", run=run).code == "stale_lease"
+
+
+def test_unblocking_makes_it_ready_and_a_ready_one_stays_as_it_is() -> None:
+    world = World()
+    task = world.into("blocked")
+    world.act(commands.Unblock, task)
+    assert (world.status(task), world.tasks[task].blocked) == ("ready", None)
+    assert world.act(commands.Unblock, task).drafts == ()
+
+
+@pytest.mark.parametrize("status", ["backlog", "in-progress", "review", "done", "cancelled", "deadletter"])
+def test_only_a_blocked_task_is_unblocked(status: str) -> None:
+    world = World()
+    refusal = world.refuse(commands.Unblock, world.into(status))
+    assert refusal.code == "invalid_transition"
+    assert status in refusal.message
+
+
+def test_an_unblocked_draft_is_a_draft_again() -> None:
+    world = World()
+    task = world.create(metadata={"draft": True})
+    world.act(commands.Block, task, reason="wait")
+    world.act(commands.Unblock, task)
+    assert world.normalized(task) == "draft"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("ready", "ready"), ("backlog", "backlog"), ("in-progress", "ready"), ("review", "ready")]
+)
+def test_resume_leads_back_to_where_the_task_was(before: str, after: str) -> None:
+    world = World()
+    task = world.into(before)
+    attempts = world.tasks[task].retry.attempts
+    world.act(commands.Pause, task)
+    assert world.act(commands.Pause, task).drafts == ()
+    world.act(commands.Resume, task)
+    assert (world.status(task), world.tasks[task].retry.attempts) == (after, attempts)
+
+
+@pytest.mark.parametrize("status", ["backlog", "ready", "in-progress", "review", "blocked", "done"])
+def test_resume_changes_nothing_on_a_task_that_is_not_paused(status: str) -> None:
+    world = World()
+    assert world.act(commands.Resume, world.into(status)).drafts == ()
+
+
+def test_a_pause_does_not_shorten_the_wait_of_a_retry() -> None:
+    world = World()
+    task = world.create()
+    world.claim(task)
+    world.act(commands.Fail, task, "ada")
+    world.act(commands.Pause, task)
+    world.act(commands.Resume, task)
+    assert world.normalized(task) == "retrying"
+
+
+# --- the normalized status: one of twenty for every combination, and each of the twenty in some scenario
+
+
+TWENTY = frozenset(typing.get_args(Normalized))
+MOMENTS = st.integers(MONDAY - 5, MONDAY + 5).map(iso)
+BLANK = World()
+TASK = BLANK.tasks[BLANK.create()]
+FIELDS = st.fixed_dictionaries(
+    {
+        "status": st.sampled_from(STATUSES),
+        "lease": st.none()
+        | st.builds(
+            Lease, agent=st.just("a"), run_id=st.just("R1"), epoch=st.just(1), acquired_at=MOMENTS, expires_at=MOMENTS
+        ),
+        "blocked": st.none()
+        | st.builds(Blocked, kind=st.sampled_from(BLOCKED_KINDS), reason=st.just("r"), by=st.just("b"), since=MOMENTS),
+        "cancel": st.none() | st.builds(Cancel, by=st.just("b"), at=MOMENTS, stopped=st.booleans()),
+        "retry": st.builds(Retry, not_before=st.none() | MOMENTS),
+        "last_error": st.none()
+        | st.builds(Failure, code=st.just("c"), message=st.just("m"), at=MOMENTS, cause=st.sampled_from(CAUSES)),
+        "progress": st.sampled_from([{}, {"percent": 1}]),
+        "metadata": st.sampled_from([{}, {"draft": True}, {"draft": False}, {"draft": "yes"}]),
+        "archived": st.booleans(),
+    }
+)
+HEARTBEATS = st.none() | st.builds(
+    Heartbeat,
+    task_id=st.just("t"),
+    agent_id=st.just("a"),
+    run_id=st.sampled_from(["R1", "R0"]),
+    last_heartbeat=MOMENTS,
+    beat_count=st.integers(0, 2),
+    expires_at=MOMENTS,
+)
+
+
+@given(fields=FIELDS, heartbeat=HEARTBEATS, stale=st.booleans())
+@settings(max_examples=150)
+def assert_every_combination_has_one_status(
+    fields: dict[str, Any], heartbeat: Heartbeat | None, *, stale: bool
+) -> None:
+    task = msgspec.structs.replace(TASK, **fields)
+    found = normalized_status(task, heartbeat, MONDAY, stale=stale)
+    assert found in TWENTY
+    assert found == normalized_status(task, heartbeat, MONDAY, stale=stale)
+
+
+def _scenarios() -> set[Normalized]:
+    """One scenario a value."""
+    world = World()
+    seen: set[Normalized] = {normalized_status(None, None, 0)}
+    draft = world.create(metadata={"draft": True})
+    seen |= {world.normalized(draft), world.normalized(world.create(status="backlog"))}
+    task = world.create(max_attempts=2)
+    seen.add(world.normalized(task))
+    world.claim(task)
+    seen.add(world.normalized(task))
+    world.act(commands.RecordHeartbeat, task, "ada")
+    seen.add(world.normalized(task))
+    world.act(commands.Fail, task, "ada")
+    seen.add(world.normalized(task))
+    world.later(MINUTE)
+    world.claim(task, worker="process")
+    world.act(commands.CancelTask, task)
+    seen.add(world.normalized(task))
+    world.act(commands.Settle, task)
+    seen.add(world.normalized(task))
+    for kind in BLOCKED_KINDS:
+        held = world.create()
+        world.act(commands.Block, held, reason="r", kind=kind)
+        seen.add(world.normalized(held))
+    seen |= {world.normalized(world.into("review")), world.normalized(world.into("done"))}
+    for cause in ("failed", "timed_out"):
+        dead = world.create()
+        world.claim(dead)
+        world.act(commands.Fail, dead, "ada", cause=cause, retryable=False)
+        seen.add(world.normalized(dead))
+    gone = world.create()
+    world.claim(gone)
+    world.later(5 * MINUTE)
+    seen.add(world.normalized(gone))
+    seen.add(normalized_status(world.tasks[gone], None, world.now, stale=True))
+    world.act(commands.ArchiveTask, task)
+    seen.add(world.normalized(task))
+    return seen
+
+
+@requirement("task.status.mapping-total")
+def test_every_combination_has_exactly_one_status_and_all_twenty_are_reached() -> None:
+    assert len(TWENTY) == 20
+    assert_every_combination_has_one_status()
+    assert _scenarios() == TWENTY
+
+
+def test_a_run_is_preparing_until_its_first_heartbeat_or_progress() -> None:
+    world = World()
+    beaten, reported = world.create(), world.create()
+    for task in (beaten, reported):
+        world.claim(task)
+        assert world.normalized(task) == "preparing"
+    world.act(commands.RecordHeartbeat, beaten, "ada")
+    world.act(commands.ReportProgress, reported, "ada", percent=1)
+    assert [world.normalized(task) for task in (beaten, reported)] == ["running", "running"]
+
+
+def test_the_heartbeat_of_an_earlier_run_says_nothing_of_this_one() -> None:
+    world = World()
+    task = world.create()
+    world.claim(task)
+    world.act(commands.RecordHeartbeat, task, "ada")
+    old = world.heartbeats[task]
+    world.act(commands.Release, task, "ada")
+    world.claim(task, "bob")
+    assert normalized_status(world.tasks[task], old, world.now) == "preparing"
+
+
+def test_a_failed_task_is_retrying_until_its_time_has_come_or_somebody_ends_the_wait() -> None:
+    world = World()
+    task, hurried = world.create(), world.create()
+    for each in (task, hurried):
+        world.claim(each)
+        world.act(commands.Fail, each, "ada")
+    world.later(MINUTE - 1)
+    assert [world.normalized(each) for each in (task, hurried)] == ["retrying", "retrying"]
+    world.act(commands.RetryTask, hurried, reason="now")
+    assert [world.normalized(each) for each in (task, hurried)] == ["retrying", "queued"]
+    world.later(1)
+    assert world.normalized(task) == "queued"
+    world.claim(task)
+    assert world.normalized(task) == "preparing"
+
+
+def test_a_dead_task_that_has_lost_its_error_is_failed() -> None:
+    task = msgspec.structs.replace(TASK, status="deadletter")
+    assert normalized_status(task, None, MONDAY) == "failed"

@@ -1,4 +1,4 @@
-"""What a task is, what its record holds, and what each of its statuses means."""
+"""A task from its creation to its end."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from typing import Any
 import pytest
 
 from aof.api.fabric import Fabric
-from aof.testing import FakeClock
+from aof.errors import AofError, InvalidInput
+from aof.kernel import commands
+from aof.kernel.model import Policy
+from aof.testing import FakeClock, memory_fabric
 from tests.support.command_line import Aof
 from tests.support.processes import Worker
 from tests.support.requirements import requirement
 from tests.support.room import Room
+from tests.support.world import World
+
+# --- what a task is, what its record holds, and what each of its statuses means
 
 
 @requirement("task.model.step")
@@ -327,3 +333,320 @@ def test_an_unreadable_file_is_unknown_and_breaks_no_other_view(
     assert said.code == 5
     assert any(bad in problem["path"] for problem in said.data["problems"])
     assert path.read_bytes() == damaged
+
+
+# --- creating a task: what it holds at birth, its idempotency key, its place in the tree
+
+
+def test_a_task_holds_what_it_was_created_with() -> None:
+    world = World()
+    blocker, parent = world.create(), world.create()
+    task = world.tasks[
+        world.create(
+            "  Add refresh endpoint ",
+            actor="cli",
+            agent="lead",
+            body="Why\n",
+            priority="high",
+            assignee="ada",
+            role="developer",
+            team="eng",
+            tags=["auth"],
+            workflow="review",
+            depends_on=[blocker, blocker],
+            parent_id=parent,
+            owner="lead",
+            resource="rig",
+            visibility="background",
+            acceptance=["it works"],
+            constraints={"network": "off"},
+            profile={"latency": "low"},
+            metadata={"anything": [1, 2]},
+            max_attempts=5,
+        )
+    ]
+    assert (task.title, task.body, task.priority, task.created_by) == ("Add refresh endpoint", "Why\n", "high", "lead")
+    assert (task.routing.agent, task.routing.role, task.routing.team) == ("ada", "developer", "eng")
+    assert (task.routing.tags, task.routing.workflow) == (("auth",), "review")
+    assert (task.depends_on, task.parent_id, task.owner, task.resource) == ((blocker,), parent, "lead", "rig")
+    assert (task.visibility, task.acceptance) == ("background", ("it works",))
+    assert (task.constraints, task.profile, task.metadata) == (
+        {"network": "off"},
+        {"latency": "low"},
+        {"anything": [1, 2]},
+    )
+    assert (task.retry.max_attempts, task.status) == (5, "ready")
+
+
+@pytest.mark.parametrize(
+    ("fields", "events"),
+    [
+        ({}, ["task.created", "task.accepted", "task.queued"]),
+        ({"status": "backlog"}, ["task.created", "task.accepted"]),
+        ({"metadata": {"draft": True}}, ["task.created"]),
+    ],
+)
+def test_creation_says_how_far_the_task_has_come(fields: dict[str, Any], events: list[str]) -> None:
+    world = World()
+    world.create(**fields)
+    assert [event.type for event in world.events] == events
+
+
+def test_a_draft_lies_in_the_backlog_whatever_was_asked_for() -> None:
+    world = World()
+    assert world.status(world.create(status="ready", metadata={"draft": True})) == "backlog"
+
+
+def test_the_policy_says_how_often_a_task_is_tried() -> None:
+    world = World(Policy(max_attempts=7))
+    assert world.tasks[world.create()].retry.max_attempts == 7
+
+
+def test_the_same_request_under_the_same_key_answers_with_the_first_task() -> None:
+    world = World()
+    first = world.create("One", key="k", metadata={"a": 1, "b": 2}, actor="alice")
+    again = world.create("One", key="k", metadata={"b": 2, "a": 1}, actor="bob")
+    assert (again, len(world.tasks)) == (first, 1)
+
+
+@pytest.mark.parametrize("other", [{"title": "Two"}, {"priority": "high"}, {"body": "more"}, {"metadata": {"a": 1}}])
+def test_another_request_under_the_same_key_is_a_conflict_that_names_the_task(other: dict[str, Any]) -> None:
+    world = World()
+    first = world.create("One", key="k")
+    refusal = world.refuse(commands.Create, world.next_id(), **({"title": "One", "key": "k"} | other))
+    assert (refusal.code, refusal.kind, refusal.details["task_id"]) == ("key_conflict", "conflict", first)
+
+
+def test_the_key_still_answers_when_the_task_has_moved_on_and_its_parent_was_cancelled() -> None:
+    world = World()
+    parent = world.create()
+    first = world.create("One", key="k", parent_id=parent)
+    world.act(commands.CancelTask, parent)
+    assert world.create("One", key="k", parent_id=parent) == first
+
+
+def test_a_missing_dependency_or_parent_is_refused_and_nothing_is_created() -> None:
+    world = World()
+    for fields in ({"depends_on": ("TASK-2026-03-02-077",)}, {"parent_id": "TASK-2026-03-02-077"}):
+        assert world.refuse(commands.Create, world.next_id(), title="x", **fields).code == "task_not_found"
+    assert world.tasks == {}
+
+
+def test_no_child_is_added_below_a_cancelled_task_at_any_depth() -> None:
+    world = World()
+    root = world.create()
+    child = world.create(parent_id=root, metadata={"reviewRequired": False})
+    world.act(commands.Complete, child, "ada")
+    world.act(commands.CancelTask, root)
+    assert world.status(child) == "done"
+    for parent in (root, child):
+        refusal = world.refuse(commands.Create, world.next_id(), title="x", parent_id=parent)
+        assert refusal.code == "cancel_requested"
+        assert root in refusal.message
+
+
+def test_no_child_is_added_while_a_cancellation_is_still_settling() -> None:
+    world = World()
+    root = world.create()
+    world.claim(root, worker="process")
+    world.act(commands.CancelTask, root)
+    assert world.status(root) == "in-progress"
+    assert world.refuse(commands.Create, world.next_id(), title="x", parent_id=root).code == "cancel_requested"
+
+
+def test_an_id_is_not_given_twice() -> None:
+    world = World()
+    task = world.create()
+    assert world.refuse(commands.Create, task, title="x").code == "id_taken"
+
+
+def test_the_default_lease_of_a_task_is_its_own_if_it_names_one() -> None:
+    world = World()
+    task = world.create(metadata={"leaseTtlMs": 1000})
+    world.claim(task)
+    lease = world.tasks[task].lease
+    assert lease is not None
+    assert (lease.ttl_ms, lease.expires_at) == (1000, "2026-03-02T09:00:01.000Z")
+
+
+# --- templates for new tasks: what a call says comes first, and a file that does not parse creates nothing
+
+
+BUG = """---
+about: A defect that somebody reported
+priority: high
+tags: [bug, triage]
+team: eng
+due: "+3d"
+acceptance:
+  - a test fails without the fix
+metadata: {severity: 2}
+review: false
+---
+
+## How to reproduce
+
+1. …
+"""
+
+
+@pytest.fixture
+def bug(room: Room) -> Room:
+    """A room with one template."""
+    folder = room.root / "templates"
+    folder.mkdir()
+    (folder / "bug.md").write_text(BUG)
+    return room
+
+
+def test_a_task_begins_with_its_template(bug: Room, fabric: Fabric) -> None:
+    task = fabric.get(fabric.create("Login fails", template="bug").task_id)
+    assert (task.title, task.priority, task.routing.tags, task.routing.team) == (
+        "Login fails",
+        "high",
+        ("bug", "triage"),
+        "eng",
+    )
+    assert task.body == "## How to reproduce\n\n1. …\n"
+    assert (task.due, task.acceptance) == ("2026-03-05T09:00:00.000Z", ("a test fails without the fix",))
+    assert task.metadata == {"severity": 2, "reviewRequired": False}
+    assert "about" not in bug.front(task.id)
+
+
+def test_what_the_call_says_comes_first(bug: Room, fabric: Fabric) -> None:
+    made = fabric.create(
+        "Login fails",
+        template="bug",
+        brief="Since Monday.",
+        tags=["auth", "bug"],
+        due="2026-03-03",
+        priority="low",
+        metadata={"severity": 1},
+        agent="ada",
+    )
+    task = fabric.get(made.task_id)
+    assert task.body == "Since Monday.\n\n## How to reproduce\n\n1. …\n"
+    assert (task.routing.tags, task.routing.agent) == (("auth", "bug", "triage"), "ada")
+    assert (task.due, task.priority, task.metadata["severity"]) == ("2026-03-03", "low", 1)
+
+
+def test_what_the_call_says_comes_first_also_where_it_says_what_is_usual(bug: Room, aof: Aof, fabric: Fabric) -> None:
+    (bug.root / "templates/later.md").write_text("---\npriority: low\nvisibility: internal\nbacklog: true\n---\n")
+    usual = fabric.create(
+        "Usual", template="later", priority="normal", visibility="foreground", backlog=False, review=True
+    )
+    task = fabric.get(usual.task_id)
+    assert (task.priority, task.visibility, task.status) == ("normal", "foreground", "ready")
+    typed = aof("--json", "create", "Typed", "--template", "bug", "--priority", "normal").data["taskId"]
+    assert fabric.get(str(typed)).priority == "normal"
+    reviewed = fabric.create("Reviewed", template="bug", review=True)
+    assert "reviewRequired" not in fabric.get(reviewed.task_id).metadata
+
+
+def test_the_same_key_and_template_give_the_same_task(bug: Room, fabric: Fabric) -> None:
+    first = fabric.create("Once", template="bug", key="k", due="2026-03-03")
+    assert fabric.create("Once", template="bug", key="k", due="2026-03-03").task_id == first.task_id
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("---\npriority: urgent\n---\n", "priority"),
+        ("---\ncolour: red\n---\n", "colour"),
+        ("---\ntags: bug\n---\n", "tags"),
+        ("---\npriority: [\n---\n", "cannot be used"),
+        ("---\npriority: high\n", "no end"),
+        ("---\na: &x 1\nb: *x\n---\n", "cannot be used"),
+        (b"---\nabout: \xff\n---\n", "UTF-8"),
+        ("x" * 300_000, "cannot be read"),
+    ],
+    ids=lambda one: str(one)[:20],
+)
+def test_a_template_that_does_not_parse_is_refused_and_named(
+    bug: Room, fabric: Fabric, text: str | bytes, why: str
+) -> None:
+    (bug.root / "templates/bad.md").write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(InvalidInput, match=r"templates/bad\.md cannot be used") as refusal:
+        fabric.create("New", template="bad")
+    assert why in refusal.value.message
+    assert fabric.list().total == 0
+    good = {one.name: one.problem for one in fabric.templates().templates}
+    assert good["bug"] is None
+    assert good["bad"] is not None
+
+
+def test_templates_are_listed_with_what_they_are_for(bug: Room, aof: Aof) -> None:
+    (bug.root / "templates/plain.md").write_text("# Write a page\n\nText\n")
+    (bug.root / "templates/.hidden.md").write_text("x")
+    assert aof("templates").data["templates"] == [
+        {"name": "bug", "path": "templates/bug.md", "about": "A defect that somebody reported"},
+        {"name": "plain", "path": "templates/plain.md", "about": "Write a page"},
+    ]
+    assert aof("create", "From the command line", "--template", "plain").code == 0
+
+
+@pytest.mark.parametrize("name", ["absent", "../bug", "", "bug.md", "a/b", "x" * 500])
+def test_a_template_that_is_not_there_is_refused_with_those_that_are(bug: Room, fabric: Fabric, name: str) -> None:
+    with pytest.raises(InvalidInput, match="no template") as refusal:
+        fabric.create("New", template=name)
+    assert "bug" in refusal.value.hint
+    assert fabric.list().total == 0
+
+
+def test_a_link_is_no_template(bug: Room, fabric: Fabric) -> None:
+    outside = bug.root.parent / "secret.md"
+    outside.write_text("secret")
+    (bug.root / "templates/linked.md").symlink_to(outside)
+    with pytest.raises(InvalidInput):
+        fabric.create("New", template="linked")
+
+
+def test_without_files_there_are_no_templates() -> None:
+    fabric = memory_fabric("pm")
+    assert fabric.templates().templates == ()
+    with pytest.raises(InvalidInput, match="no template"):
+        fabric.create("New", template="bug")
+
+
+# --- the numbers of new tasks, as a person sees them: no call that makes nothing leaves a gap
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"priority": "urgent"}, {"title": " "}, {"depends_on": ["999"]}, {"workflow": "nowhere"}, {"parent_id": "777"}],
+    ids=lambda given: next(iter(given)),
+)
+def test_a_refused_create_leaves_no_gap(room: Room, given: dict[str, object]) -> None:
+    room.fabric.create("One")
+    with pytest.raises(AofError):
+        room.fabric.create(**({"title": "Refused"} | given))  # type: ignore[arg-type]
+
+    assert room.fabric.create("Two").task_id.endswith("-002")
+    assert room.reopen().create("Three").task_id.endswith("-003")
+
+
+def test_a_process_whose_only_call_was_refused_leaves_no_gap(room: Room) -> None:
+    room.fabric.create("One")
+    room.reopen()
+    with pytest.raises(AofError):
+        room.fabric.create("Refused", priority="urgent")  # type: ignore[arg-type] # what a user mistypes
+
+    assert room.reopen().create("Two").task_id.endswith("-002")
+
+
+def test_a_create_that_is_answered_with_the_task_of_its_key_leaves_no_gap(fabric: Fabric) -> None:
+    one = fabric.create("One", key="first")
+    assert fabric.create("One", key="first").task_id == one.task_id
+
+    assert fabric.create("Two").task_id.endswith("-002")
+
+
+def test_a_process_that_goes_on_beside_a_busy_one_is_at_most_three_numbers_ahead(room: Room) -> None:
+    for _ in range(20):
+        last = room.fabric.create("Busy").task_id
+    other = room.opened()
+
+    ahead = int(other.create("Beside").task_id[-3:]) - int(last[-3:])
+    other.close()
+
+    assert 1 <= ahead <= 4

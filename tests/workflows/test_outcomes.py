@@ -1,8 +1,12 @@
-"""How hops end and what follows: joins, rejections, holds, failures, time, approval, retries."""
+"""What a hop's outcome leads to, the conditions of hops, and what a template may say."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aof.errors import HopRoleMismatch
 from aof.kernel import commands
@@ -10,9 +14,16 @@ from aof.kernel.commands import Decision
 from aof.kernel.events import Draft
 from aof.kernel.model import Policy
 from aof.org.model import Agent, OrgChart
+from aof.workflows.conditions import DEPTH, OPERATORS, condition_holds, condition_problems
 from aof.workflows.outcomes import deadlines, due_hops
-from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template
+from aof.workflows.templates import validate_template
+from tests.support.requirements import requirement
+from tests.support.strategies import json_values
+from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template, templates
 from tests.support.world import MINUTE
+
+# --- how hops end and what follows: joins, rejections, holds, failures, time, approval, retries
+
 
 HOUR = 60 * MINUTE
 
@@ -249,3 +260,172 @@ def test_a_known_agent_without_the_role_is_told_who_has_it() -> None:
     refusal = world.refuse(commands.Claim, task, "ada")
     assert isinstance(refusal, HopRoleMismatch)
     assert refusal.hint == "leave it to dev"
+
+
+# --- conditions are data: each operator says yes and no, and nothing is ever run
+
+
+FACTS: dict[str, Any] = {
+    "priority": "high",
+    "routing": {"tags": ["api"]},
+    "metadata": {"risk": 3, "flag": True, "name": "b"},
+    "hops": {"test": {"status": "done", "tests": {"failed": 0}}},
+}
+
+
+def _is(operator: str, field: str, value: Any) -> dict[str, Any]:
+    return {operator: {"field": field, "value": value}}
+
+
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "eq": (_is("eq", "priority", "high"), _is("eq", "priority", "low")),
+    "neq": (_is("neq", "metadata.absent", 1), _is("neq", "metadata.risk", 3)),
+    "gt": (_is("gt", "metadata.risk", 2), _is("gt", "metadata.risk", 3)),
+    "gte": (_is("gte", "metadata.risk", 3), _is("gte", "metadata.absent", 0)),
+    "lt": (_is("lt", "metadata.name", "c"), _is("lt", "metadata.risk", "9")),
+    "lte": (_is("lte", "hops.test.tests.failed", 0), _is("lte", "metadata.flag", 1)),
+    "in": (_is("in", "priority", ["high", "critical"]), _is("in", "metadata.flag", [1])),
+    "has_tag": ({"has_tag": "api"}, {"has_tag": "ap"}),
+    "hop_status": (
+        {"hop_status": {"hop": "test", "status": ["done", "skipped"]}},
+        {"hop_status": {"hop": "test", "status": "failed"}},
+    ),
+    "and": (
+        {"and": [{"has_tag": "api"}, _is("gt", "metadata.risk", 0)]},
+        {"and": [{"has_tag": "api"}, {"has_tag": "x"}]},
+    ),
+    "or": ({"or": [{"has_tag": "x"}, {"has_tag": "api"}]}, {"or": [{"has_tag": "x"}]}),
+    "not": ({"not": {"has_tag": "x"}}, {"not": {"has_tag": "api"}}),
+}
+
+
+@requirement("tools.workflow.conditions-are-data")
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_every_operator_says_yes_and_no(operator: str) -> None:
+    yes, no = CASES[operator]
+    assert not [*condition_problems(yes), *condition_problems(no)]
+    assert condition_holds(yes, FACTS)
+    assert not condition_holds(no, FACTS)
+
+
+@requirement("tools.workflow.conditions-are-data")
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "__import__('pathlib').Path('ran').touch()",
+        "metadata.risk > 3",
+        ["has_tag", "api"],
+        {"eval": "1 + 1"},
+        {"eq": "priority"},
+        {"eq": {"field": "__class__.__mro__", "value": 1}},
+        {"and": []},
+        {"and": [{"exec": "x"}]},
+        {"hop_status": {"hop": "a", "status": "perfect"}},
+        {"in": {"field": "priority", "value": "high"}},
+        {"has_tag": 3},
+        {"eq": {"field": "priority", "value": 1}, "neq": {"field": "priority", "value": 1}},
+    ],
+)
+def test_what_is_no_condition_is_refused_when_the_workflow_is_loaded(condition: Any, tmp_path: Any) -> None:
+    found = validate_template({"name": "flow", "hops": [hop("a"), hop("b", "a", condition=condition)]})
+    assert found.template is None
+    assert [finding.code for finding in found.findings] == ["bad_condition"]
+    assert found.findings[0].at[:3] == ("hops", 1, "condition")
+    assert found.findings[0].fix
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_condition_is_bounded_in_depth_and_size() -> None:
+    deep: dict[str, Any] = {"has_tag": "x"}
+    for _ in range(DEPTH):
+        deep = {"not": deep}
+    assert [*condition_problems(deep)]
+    assert [*condition_problems({"or": [{"has_tag": "x"}] * 100})]
+
+
+def test_a_condition_asks_only_for_hops_that_are_over_by_then() -> None:
+    asks = {"hop_status": {"hop": "b", "status": "done"}}
+    for hops in ([hop("a", condition=asks), hop("b", "a")], [hop("a", condition={"not": asks})]):
+        assert [one.code for one in validate_template({"name": "flow", "hops": hops}).findings] == ["bad_condition"]
+    field = {"eq": {"field": "hops.c.outcome", "value": "done"}}
+    assert validate_template({"name": "flow", "hops": [hop("a"), hop("b", "a", condition=field)]}).template is None
+
+
+# --- what is wrong with a template is named with its place and what helps
+
+
+@pytest.mark.parametrize(
+    ("hops", "code", "at"),
+    [
+        ([hop("a"), hop("a")], "duplicate_id", ("hops", 1, "id")),
+        ([hop("A b")], "bad_id", ("hops", 0, "id")),
+        ([hop("../x")], "bad_id", ("hops", 0, "id")),
+        ([hop("a"), hop("b", "aa")], "unknown_hop", ("hops", 1, "dependsOn", 0)),
+        ([hop("a"), hop("b", "a", "a")], "duplicate_edge", ("hops", 1, "dependsOn", 1)),
+        ([hop("a"), hop("b", "c"), hop("c", "b")], "cycle", ("hops", 1, "dependsOn")),
+        ([hop("a"), hop("b", "b"), hop("c", "b")], "unreachable", ("hops", 2, "dependsOn")),
+        ([hop("a", "b"), hop("b", "a")], "no_start", ("hops",)),
+        ([], "no_hops", ("hops",)),
+        ([hop("a", timeout="2 hours")], "bad_duration", ("hops", 0, "timeout")),
+        ([hop("a", escalateTo="lead")], "no_timeout", ("hops", 0, "escalateTo")),
+        ([hop("a", canReject=True)], "nothing_to_reject", ("hops", 0, "canReject")),
+        ([hop("a", role="a b")], "bad_name", ("hops", 0, "role")),
+        ([hop(f"h{number}") for number in range(21)], "too_many_hops", ("hops",)),
+        ([hop("a", colour="red")], "unknown_key", ("hops", 0, "colour")),
+        ([{"id": "a"}], "missing_key", ("hops", 0)),
+        ([hop("a", joinType="some")], "wrong_type", ("hops", 0, "joinType")),
+    ],
+)
+def test_each_problem_has_a_code_a_place_and_a_remedy(hops: Any, code: str, at: tuple[Any, ...]) -> None:
+    found = validate_template({"name": "flow", "hops": hops})
+    assert found.template is None
+    one = next(finding for finding in found.findings if finding.code == code)
+    assert one.at == at
+    assert one.detail
+    assert one.fix
+
+
+def test_a_cycle_is_shown_from_hop_to_hop() -> None:
+    found = validate_template({"name": "flow", "hops": [hop("s"), hop("a", "c"), hop("b", "a"), hop("c", "b")]})
+    assert "a → c → b → a" in found.findings[0].detail
+
+
+def test_the_name_is_the_files_name() -> None:
+    assert validate_template(REVIEW, "review").template is not None
+    assert [finding.code for finding in validate_template(REVIEW, "other").findings] == ["other_name"]
+
+
+def test_a_strategy_of_who_cannot_reject_is_a_warning() -> None:
+    found = validate_template({"name": "flow", "hops": [hop("a"), hop("b", "a", rejectionStrategy="predecessors")]})
+    assert found.template is not None
+    assert [finding.severity for finding in found.findings] == ["warning"]
+
+
+def test_sound_templates_are_found_sound() -> None:
+    assert validate_template(DIAMOND).findings == validate_template(REVIEW).findings == ()
+
+
+@given(templates())
+def test_every_drawn_template_is_sound(document: dict[str, Any]) -> None:
+    assert validate_template(document).template is not None
+
+
+@settings(max_examples=200)
+@given(
+    st.fixed_dictionaries(
+        {
+            "name": json_values(),
+            "hops": st.lists(
+                st.dictionaries(
+                    st.sampled_from(["id", "role", "dependsOn", "condition", "timeout", "canReject"]),
+                    json_values(),
+                    max_size=4,
+                ),
+                max_size=3,
+            ),
+        }
+    )
+)
+def test_any_document_is_judged_without_an_error(document: dict[str, Any]) -> None:
+    checked = validate_template(document)
+    assert checked.template is not None or checked.findings

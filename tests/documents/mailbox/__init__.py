@@ -1,1 +1,0 @@
-"""Tests of MAILBOX.md as text."""
