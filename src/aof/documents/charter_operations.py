@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Final, TypedDict, Unpack
 
 import msgspec
@@ -233,13 +234,14 @@ class CharterShown(Result, frozen=True, kw_only=True):
     unsigned: tuple[str, ...]
 
 
-_CHARTER = Family(
+_FAMILY = Family(
     verb="charter",
     help="create, amend, sign, show or check the session charter",
     example="aof charter init --participant ada:Developer:api --lane 'api:ada:src/api/**'",
     section="team",
     order=40,
 )
+_charter_operation = partial(operation, family=_FAMILY, tier="mail")
 
 
 class CharterFields(TypedDict, total=False):
@@ -308,7 +310,7 @@ class CharterFields(TypedDict, total=False):
     agent: _AS | None
 
 
-@operation(effect="append", example="aof charter init", family=_CHARTER, tier="mail", acts="agent", needs="lead")
+@_charter_operation(effect="append", example="aof charter init", acts="agent", needs="lead")
 def charter_init(context: CallContext, *, actor: str | None = None, **given: Unpack[CharterFields]) -> CharterShown:
     """Create the charter of a session: who takes part, who owns which files, how decisions are made."""
     agent = given.get("agent")
@@ -322,11 +324,9 @@ def charter_init(context: CallContext, *, actor: str | None = None, **given: Unp
     return charter_show(context)
 
 
-@operation(
+@_charter_operation(
     effect="write",
     example="aof charter amend --lane 'api:bob:src/api/**' --reason 'ada is away'",
-    family=_CHARTER,
-    tier="mail",
     acts="agent",
     needs="lead",
 )
@@ -349,7 +349,7 @@ def charter_amend(
     return charter_show(context)
 
 
-@operation(effect="append", example="aof charter sign --agent ada", family=_CHARTER, tier="mail", acts="agent")
+@_charter_operation(effect="append", example="aof charter sign --agent ada", acts="agent")
 def charter_sign(
     context: CallContext,
     *,
@@ -367,7 +367,7 @@ def charter_sign(
     return charter_show(context)
 
 
-@operation(effect="read", example="aof charter show", family=_CHARTER, tier="mail")
+@_charter_operation(effect="read", example="aof charter show")
 def charter_show(context: CallContext) -> CharterShown:
     """The session charter as it stands."""
     charter = _charter(context)
@@ -375,12 +375,10 @@ def charter_show(context: CallContext) -> CharterShown:
     return CharterShown(path=PATH, unsigned=charter.unsigned, **parts)
 
 
-@operation(
+@_charter_operation(
     effect="read",
     example="aof charter check --agent ada --git HEAD",
     extra=(Extra(option="--git", help="check: compare the files that git says have changed since", metavar="REV"),),
-    family=_CHARTER,
-    tier="mail",
 )
 def charter_check(
     context: CallContext,

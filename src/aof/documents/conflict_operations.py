@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -50,7 +51,7 @@ class Posted(Result, frozen=True, kw_only=True):
     links: list[str]
 
 
-_CONFLICT = Family(
+_FAMILY = Family(
     verb="conflict",
     help="see open proposals and disagreements, and settle them",
     default="list",
@@ -58,12 +59,13 @@ _CONFLICT = Family(
     section="team",
     order=50,
 )
+_conflict = partial(operation, family=_FAMILY, tier="mail")
 _Id = Annotated[
     str, param("proposal (PROP-001), counter-recommendation or escalation (WL-…)", Spelling(place="CONFLICT"))
 ]
 
 
-@operation(effect="read", example="aof conflict", family=_CONFLICT, tier="mail")
+@_conflict(effect="read", example="aof conflict")
 def conflict_list(
     context: CallContext, *, settled: Annotated[bool, param("also those that are settled")] = False
 ) -> Conflicts:
@@ -77,7 +79,7 @@ def conflict_list(
     )
 
 
-@operation(effect="read", example="aof conflict show PROP-001", family=_CONFLICT, tier="mail")
+@_conflict(effect="read", example="aof conflict show PROP-001")
 def conflict_show(context: CallContext, conflict_id: _Id) -> ConflictShown:
     """A proposal or a disagreement with everything that belongs to it."""
     known = _standing(context)
@@ -107,9 +109,7 @@ def conflict_show(context: CallContext, conflict_id: _Id) -> ConflictShown:
     )
 
 
-@operation(
-    effect="append", example="aof conflict settle PROP-001 'we do it'", family=_CONFLICT, tier="mail", acts="agent"
-)
+@_conflict(effect="append", example="aof conflict settle PROP-001 'we do it'", acts="agent")
 def conflict_settle(
     context: CallContext,
     conflict_id: _Id,
@@ -131,13 +131,7 @@ def conflict_settle(
     return _posted(context, conflicts.SettleConflict, given)
 
 
-@operation(
-    effect="append",
-    example="aof conflict default WL-0123456789abcdef 'keep the old format'",
-    family=_CONFLICT,
-    tier="mail",
-    acts="agent",
-)
+@_conflict(effect="append", example="aof conflict default WL-0123456789abcdef 'keep the old format'", acts="agent")
 def conflict_default(
     context: CallContext,
     conflict_id: _Id,

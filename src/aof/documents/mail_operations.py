@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, UnsetType
@@ -80,7 +81,7 @@ Revision = Annotated[str, param("revision of the payload that this answers", Spe
 _MILLISECONDS_PER_DAY = 86_400_000
 
 
-_MAIL = Family(
+_FAMILY = Family(
     verb="mail",
     help="leave a message for an agent, read and answer your own, or check the mailbox",
     example='aof mail send --from ada --to bob --subject "Which port?" --priority P1',
@@ -88,14 +89,13 @@ _MAIL = Family(
     section="team",
     order=25,
 )
+_mail = partial(operation, family=_FAMILY, tier="mail")
 _Message = Annotated[str, param("message", Spelling(place="[ID]", target="place"))]
 
 
-@operation(
+@_mail(
     effect="append",
     example='aof mail send --from ada --to bob --subject "Which port?"',
-    family=_MAIL,
-    tier="mail",
     worker=True,
     tool_shows=("to", "subject", "body", "type", "priority", "related", "payload", "actor"),
     tool_example=(("body", "The staging key has expired. Which one replaces it?"),),
@@ -162,7 +162,7 @@ def mail_send(
     return SentMail(message_id=done.events[0].payload["messageId"])
 
 
-@operation(effect="read", example="aof mail inbox --agent bob", family=_MAIL, tier="mail", worker=True)
+@_mail(effect="read", example="aof mail inbox --agent bob", worker=True)
 def mail_inbox(
     context: CallContext,
     *,
@@ -226,11 +226,9 @@ def _speaks_for(context: CallContext, agent: str, policy: Policy) -> bool:
     return trusted or not policy.binds or name == agent or rights.may_act_for(policy, name, agent, None)
 
 
-@operation(
+@_mail(
     effect="write",
     example='aof mail ack MSG-20260221-001 --agent bob --reason "will do"',
-    family=_MAIL,
-    tier="mail",
     worker=True,
     tool_shows=("message_id", "reason", "agent", "actor"),
     acts="agent",
@@ -248,11 +246,9 @@ def mail_ack(
     return _moved(context, message_id, "acknowledged", reason, agent, revision=revision)
 
 
-@operation(
+@_mail(
     effect="write",
     example='aof mail action MSG-20260221-001 --agent bob --reason "port 8080"',
-    family=_MAIL,
-    tier="mail",
     acts="agent",
     always=("reason",),
 )
@@ -268,11 +264,9 @@ def mail_action(
     return _moved(context, message_id, "actioned", reason, agent, revision=revision)
 
 
-@operation(
+@_mail(
     effect="write",
     example='aof mail block MSG-20260221-001 --agent bob --reason "waits for TASK-2026-02-21-004"',
-    family=_MAIL,
-    tier="mail",
     acts="agent",
     always=("reason",),
 )
@@ -287,11 +281,9 @@ def mail_block(
     return _moved(context, message_id, "blocked", reason, agent)
 
 
-@operation(
+@_mail(
     effect="write",
     example="aof mail close MSG-20260221-001 --agent ada --disposition resolved --reason thanks",
-    family=_MAIL,
-    tier="mail",
     acts="agent",
     always=("disposition", "reason"),
 )
@@ -311,11 +303,9 @@ def mail_close(
     return _moved(context, message_id, "closed", reason, agent, disposition=disposition)
 
 
-@operation(
+@_mail(
     effect="write",
     example='aof mail escalate MSG-20260221-001 --agent ada --reason "no answer for a week"',
-    family=_MAIL,
-    tier="mail",
     acts="agent",
     always=("reason",),
 )
@@ -334,7 +324,7 @@ def mail_escalate(
     return _message(context, message_id)
 
 
-@operation(effect="read", example="aof mail list --from ada", family=_MAIL, tier="mail", shows_defaults=("closed",))
+@_mail(effect="read", example="aof mail list --from ada", shows_defaults=("closed",))
 def mail_list(
     context: CallContext,
     *,
@@ -370,13 +360,13 @@ def mail_list(
     return Mails(total=len(kept), messages=page, overdue=late, next_cursor=following or UNSET)
 
 
-@operation(effect="read", example="aof mail show MSG-20260221-001", family=_MAIL, tier="mail")
+@_mail(effect="read", example="aof mail show MSG-20260221-001")
 def mail_show(context: CallContext, message_id: _Message) -> MailMessage:
     """One message with its body and acknowledgements, also when it is closed."""
     return _message(context, message_id)
 
 
-@operation(effect="read", example="aof mail check", family=_MAIL, tier="mail", shows_defaults=("turn_end",))
+@_mail(effect="read", example="aof mail check", shows_defaults=("turn_end",))
 def mail_check(
     context: CallContext,
     *,
@@ -397,7 +387,7 @@ def mail_check(
     return MailReport(ok=all(one.severity == "warning" for one in found), problems=tuple(found))
 
 
-@operation(effect="write", example="aof mail archive --days 30", family=_MAIL, acts="agent", shows_defaults=("days",))
+@_mail(effect="write", example="aof mail archive --days 30", tier="all", acts="agent", shows_defaults=("days",))
 def mail_archive(
     context: CallContext,
     *,
@@ -414,7 +404,7 @@ def mail_archive(
     return ArchivedMail(total=len(ids), message_ids=ids)
 
 
-@operation(effect="read", example="aof mail export", family=_MAIL, tier="mail")
+@_mail(effect="read", example="aof mail export")
 def mail_export(context: CallContext) -> dict[str, Any]:
     """The mailbox as JSON for programs."""
     return mailbox.mailbox_json(opened(_text(context)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -85,7 +86,7 @@ class Compacted(Result, frozen=True, kw_only=True):
     lines: int
 
 
-_WORKLOG = Family(
+_FAMILY = Family(
     verb="worklog",
     help="read and write the team's WORKLOG, check or compact it",
     place="what you work on, what was decided, or a file to check",
@@ -93,6 +94,7 @@ _WORKLOG = Family(
     section="team",
     order=50,
 )
+_worklog = partial(operation, family=_FAMILY, tier="mail")
 Speaker = Annotated[str, param("agent that says it; else the caller", Spelling(metavar="A"))]
 Task = Annotated[str, param("task that it is about", Spelling(metavar="ID"))]
 Body = Annotated[str, param("more about it", Spelling(stdin=True, metavar="T"))]
@@ -106,9 +108,7 @@ Level = Annotated[
 _TEXT = Spelling(place="TEXT", target="text", also=("--text",))
 
 
-@operation(
-    effect="write", example='aof worklog now --agent ada "the parser"', family=_WORKLOG, tier="mail", acts="agent"
-)
+@_worklog(effect="write", example='aof worklog now --agent ada "the parser"', acts="agent")
 def worklog_now(
     context: CallContext,
     text: Annotated[str, param("what you work on now", _TEXT)],
@@ -126,11 +126,9 @@ def worklog_now(
     return Pinned(key=payload["key"], text=payload["text"])
 
 
-@operation(
+@_worklog(
     effect="append",
     example='aof worklog add --type handoff.posted --quick --subject "parser ready" --next-owner bob',
-    family=_WORKLOG,
-    tier="mail",
     acts="agent",
 )
 def worklog_add(
@@ -224,9 +222,7 @@ def worklog_add(
     return _post(context, context.dispatcher.command(worklog_rules.Say, given))
 
 
-@operation(
-    effect="append", example='aof worklog decide --owner ada "use SQLite"', family=_WORKLOG, tier="mail", acts="owner"
-)
+@_worklog(effect="append", example='aof worklog decide --owner ada "use SQLite"', acts="owner")
 def worklog_decide(
     context: CallContext,
     text: Annotated[str, param("the decision", _TEXT)],
@@ -275,7 +271,7 @@ def _session(context: CallContext) -> tuple[str, int]:
         return session_id(found[CHARTER]), last_session(unit.document(PATH))
 
 
-@operation(effect="read", example="aof worklog show --limit 10", family=_WORKLOG, tier="mail")
+@_worklog(effect="read", example="aof worklog show --limit 10")
 def worklog_show(
     context: CallContext,
     *,
@@ -334,7 +330,7 @@ def _view(
     )
 
 
-@operation(effect="read", example="aof worklog check", family=_WORKLOG, tier="mail")
+@_worklog(effect="read", example="aof worklog check")
 def worklog_check(
     context: CallContext,
     text: Annotated[str, param("a WORKLOG to check by itself", Spelling(place="[FILE]", target="text"))] | None = None,
@@ -346,7 +342,7 @@ def worklog_check(
     return DocumentCheck(ok=ok, problems=[finding.told() for finding in findings])
 
 
-@operation(effect="write", example="aof worklog compact", family=_WORKLOG, tier="mail", acts="agent", needs="lead")
+@_worklog(effect="write", example="aof worklog compact", acts="agent", needs="lead")
 def worklog_compact(context: CallContext, *, agent: Speaker | None = None, actor: str | None = None) -> Compacted:
     """Move the finished sessions of the WORKLOG to its archive."""
     done = context.dispatch(context.dispatcher.command(worklog_rules.Compact, {"agent": agent, "actor": actor}))

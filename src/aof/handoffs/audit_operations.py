@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Annotated
 
 from msgspec import UNSET, UnsetType
@@ -53,7 +54,7 @@ class AuditPruned(Result, frozen=True, kw_only=True):
     removed: tuple[Expired, ...] = ()
 
 
-_AUDIT = Family(
+_FAMILY = Family(
     verb="audit",
     help="audit records of handoffs: find, verify or prune them",
     default="list",
@@ -61,9 +62,10 @@ _AUDIT = Family(
     section="team",
     order=40,
 )
+_audit = partial(operation, family=_FAMILY, tier="handoff")
 
 
-@operation(effect="read", verb="audit list", example="aof audit --task 001", family=_AUDIT, tier="handoff")
+@_audit(effect="read", verb="audit list", example="aof audit --task 001")
 def audit(
     context: CallContext,
     *,
@@ -97,7 +99,7 @@ def audit(
     return AuditRecords(records=page, more=more, next_cursor=following)
 
 
-@operation(effect="read", example="aof audit verify", family=_AUDIT, tier="handoff")
+@_audit(effect="read", example="aof audit verify")
 def audit_verify(context: CallContext) -> AuditVerified:
     """Find audit records that were changed, removed or reordered."""
     here = context.environment
@@ -108,7 +110,7 @@ def audit_verify(context: CallContext) -> AuditVerified:
     return AuditVerified(ok=not found.problems, checked=found.checked, problems=found.problems)
 
 
-@operation(effect="destructive", example="aof audit prune --dry-run", family=_AUDIT, tier="handoff")
+@_audit(effect="destructive", example="aof audit prune --dry-run")
 def audit_prune(
     context: CallContext, *, dry_run: Annotated[bool, param("only show what would be removed")] = False
 ) -> AuditPruned:

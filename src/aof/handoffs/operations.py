@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any, Self, get_args
 
 import msgspec
@@ -130,16 +131,16 @@ _FAMILY = Family(
     section="team",
     order=30,
 )
+_handoff = partial(operation, family=_FAMILY, tier="handoff")
+_answer = partial(_handoff, effect="write", acts="agent")
 HandoffId = Annotated[str, param("handoff ID, or the beginning of it", Spelling(place="ID"))]
 _NO_WAIT = Extra(option="--no-wait", help="go on without waiting for the answer to an escalation")
 
 
-@operation(
+@_handoff(
     effect="write",
     example="aof handoff new --type delegation --from ada --to bob --task 001 --reason 'needs a test' --timeout 30m",
-    family=_FAMILY,
     extra=(_NO_WAIT,),
-    tier="handoff",
     acts="from_agent",
     tool_shows=(
         *("type", "task_id", "to", "reason", "rationale", "timeout", "on_timeout", "aggregation", "wait"),
@@ -274,13 +275,9 @@ def _unseen(begun: Sequence[Handoff], known: Collection[str]) -> list[str]:
     return [f"{', '.join(unseen)} {has} not been seen yet, and {has} to accept"] if unseen else []
 
 
-@operation(
-    effect="write",
+@_answer(
     example="aof handoff accept 3f2a --agent bob",
-    family=_FAMILY,
-    tier="handoff",
     worker=True,
-    acts="agent",
     tool_shows=("handoff_id", "agent", "actor"),
     over_wire=_accept,
 )
@@ -308,13 +305,7 @@ def handoff_accept(
     )
 
 
-@operation(
-    effect="write",
-    example="aof handoff reject 3f2a --agent bob --reason 'no time'",
-    family=_FAMILY,
-    tier="handoff",
-    acts="agent",
-)
+@_answer(example="aof handoff reject 3f2a --agent bob --reason 'no time'")
 def handoff_reject(
     context: CallContext, handoff_id: HandoffId, reason: Reason, *, agent: Agent | None = None, actor: str | None = None
 ) -> Handoff:
@@ -322,13 +313,7 @@ def handoff_reject(
     return _on_handoff(context, answers.RejectHandoff, handoff_id, agent=agent, actor=actor, reason=reason)[0]
 
 
-@operation(
-    effect="write",
-    example="aof handoff defer 3f2a --agent bob --reason 'after lunch'",
-    family=_FAMILY,
-    tier="handoff",
-    acts="agent",
-)
+@_answer(example="aof handoff defer 3f2a --agent bob --reason 'after lunch'")
 def handoff_defer(
     context: CallContext,
     handoff_id: HandoffId,
@@ -343,13 +328,9 @@ def handoff_defer(
     return _on_handoff(context, answers.Defer, handoff_id, agent=agent, actor=actor, **given)[0]
 
 
-@operation(
-    effect="write",
+@_answer(
     example="aof handoff return 3f2a --agent bob --status success --result '\"done\"'",
-    family=_FAMILY,
-    tier="handoff",
     worker=True,
-    acts="agent",
     tool_shows=("handoff_id", "status", "result", "artifacts_produced", "notes", "agent", "actor"),
     tool_example=(("result", "12 tests pass"),),
 )
@@ -393,13 +374,7 @@ def handoff_return(
     return _on_handoff(context, answers.ReturnResult, handoff_id, agent=agent, actor=actor, **given)[0]
 
 
-@operation(
-    effect="write",
-    example="aof handoff answer 3f2a --text 'use the old format'",
-    family=_FAMILY,
-    tier="handoff",
-    acts="agent",
-)
+@_answer(example="aof handoff answer 3f2a --text 'use the old format'")
 def handoff_answer(
     context: CallContext,
     handoff_id: HandoffId,
@@ -414,13 +389,7 @@ def handoff_answer(
     return _on_handoff(context, answers.AnswerHandoff, handoff_id, agent=agent, actor=actor, **given)[0]
 
 
-@operation(
-    effect="write",
-    example="aof handoff escalate 3f2a --agent bob --rationale 'touches billing'",
-    family=_FAMILY,
-    tier="handoff",
-    acts="agent",
-)
+@_answer(example="aof handoff escalate 3f2a --agent bob --rationale 'touches billing'")
 def handoff_escalate(
     context: CallContext,
     handoff_id: HandoffId,
@@ -439,13 +408,7 @@ def handoff_escalate(
     return handoff_show(context, old.forwarded_to or old.id)
 
 
-@operation(
-    effect="write",
-    example="aof handoff reroute 3f2a --agent orc --to cem --reason 'bob is away'",
-    family=_FAMILY,
-    tier="handoff",
-    acts="agent",
-)
+@_answer(example="aof handoff reroute 3f2a --agent orc --to cem --reason 'bob is away'")
 def handoff_reroute(
     context: CallContext,
     handoff_id: HandoffId,
@@ -465,13 +428,7 @@ def handoff_reroute(
     return handoff_show(context, old.forwarded_to or old.id)
 
 
-@operation(
-    effect="write",
-    example="aof handoff withdraw 3f2a --agent ada --reason 'not needed any more'",
-    family=_FAMILY,
-    tier="handoff",
-    acts="agent",
-)
+@_answer(example="aof handoff withdraw 3f2a --agent ada --reason 'not needed any more'")
 def handoff_withdraw(
     context: CallContext, handoff_id: HandoffId, reason: Reason, *, agent: Agent | None = None, actor: str | None = None
 ) -> Handoff:
@@ -479,7 +436,7 @@ def handoff_withdraw(
     return _on_handoff(context, answers.Withdraw, handoff_id, agent=agent, actor=actor, reason=reason)[0]
 
 
-@operation(effect="write", example="aof handoff resend 3f2a --agent ada", family=_FAMILY, tier="handoff", acts="agent")
+@_answer(example="aof handoff resend 3f2a --agent ada")
 def handoff_resend(
     context: CallContext,
     handoff_id: HandoffId,
@@ -492,15 +449,13 @@ def handoff_resend(
     return _on_handoff(context, answers.Resend, handoff_id, agent=agent, actor=actor, reason=reason)[0]
 
 
-@operation(effect="read", example="aof handoff show 3f2a", family=_FAMILY, tier="handoff")
+@_handoff(effect="read", example="aof handoff show 3f2a")
 def handoff_show(context: CallContext, handoff_id: HandoffId) -> Handoff:
     """One handoff."""
     return found_handoff(context.environment.store, handoff_id)
 
 
-@operation(
-    effect="read", example="aof handoff list --to swe-qa", family=_FAMILY, tier="handoff", worker=True, over_wire=_list
-)
+@_handoff(effect="read", example="aof handoff list --to swe-qa", worker=True, over_wire=_list)
 def handoff_list(
     context: CallContext,
     *,
@@ -539,7 +494,7 @@ def handoff_inbox(context: CallContext, agent: str) -> tuple[Handoff, ...]:
     return tuple(one for one in store.handoffs(handed) if one.is_open and one.to_agent in names)
 
 
-@operation(effect="read", example="aof handoff group 3f2a", family=_FAMILY, tier="handoff")
+@_handoff(effect="read", example="aof handoff group 3f2a")
 def handoff_group(
     context: CallContext,
     group_id: Annotated[
@@ -561,7 +516,7 @@ def handoff_group(
     return answers.aggregated(found)
 
 
-@operation(effect="read", example="aof handoff chain 001", family=_FAMILY, tier="handoff")
+@_handoff(effect="read", example="aof handoff chain 001")
 def handoff_chain(
     context: CallContext,
     task_id: Annotated[str, param("task ID or a unique part of it", Spelling(place="TASK", target="handoff_id"))],

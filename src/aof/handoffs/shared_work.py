@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -99,13 +100,14 @@ class Preflighted(Result, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-_CONTEXT = Family(
+_FAMILY = Family(
     verb="context",
     help="show or write what the agents of a workflow share",
     example="aof context set 001 --var branch=main --scope shared",
     section="work",
     order=130,
 )
+_context = partial(operation, family=_FAMILY, tier="handoff")
 _ForTask = Annotated[str, param("task that the run is of", Spelling(option="--task", metavar="ID"))]
 
 
@@ -207,7 +209,7 @@ def _lost(context: CallContext, task: Task) -> frozenset[str]:
     return frozenset(lease.run_id for place, lease in held if runs_model.lease_end(lease, beats[place]) <= now)
 
 
-@operation(effect="read", example="aof context show 001", family=_CONTEXT, tier="handoff")
+@_context(effect="read", example="aof context show 001")
 def context_show(context: CallContext, task_id: TaskId) -> ContextShown:
     """What the agents of a workflow share: variables, decisions, artifacts, files in progress."""
     task = context.environment.lookup.get(task_id)
@@ -225,7 +227,7 @@ def context_show(context: CallContext, task_id: TaskId) -> ContextShown:
     )
 
 
-@operation(effect="write", example="aof context set 001 --var branch=main", family=_CONTEXT, tier="handoff")
+@_context(effect="write", example="aof context set 001 --var branch=main")
 def context_set(
     context: CallContext,
     task_id: TaskId,
@@ -258,7 +260,7 @@ def context_set(
         return context_show(context, done.task.id)
 
 
-@operation(effect="append", example='aof context decide 001 "REST, no GraphQL"', family=_CONTEXT, tier="handoff")
+@_context(effect="append", example='aof context decide 001 "REST, no GraphQL"')
 def context_decide(
     context: CallContext,
     task_id: TaskId,
@@ -290,12 +292,7 @@ def context_decide(
     return DecisionRecorded(state="recorded", **msgspec.structs.asdict(made))
 
 
-@operation(
-    effect="write",
-    example="aof context artifact 001 --path outputs/api.md --type document",
-    family=_CONTEXT,
-    tier="handoff",
-)
+@_context(effect="write", example="aof context artifact 001 --path outputs/api.md --type document")
 def context_artifact(
     context: CallContext,
     task_id: TaskId,
