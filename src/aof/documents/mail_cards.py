@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -160,17 +160,17 @@ def line_number(text: str, place: int) -> int:
     return text.count("\n", 0, place) + 1
 
 
-FIELDS: Final = (
-    "From",
-    "Date",
-    "Type",
-    "Priority",
-    "Status",
-    "Subject",
-    "Closure owner",
-    "Review scope",
-    "Response needed by",
-)
+FIELDS: Final = {  # of a card, by the parts of the message that they say
+    "From": "parties",
+    "Date": "date",
+    "Type": "type",
+    "Priority": "priority",
+    "Status": "status",
+    "Subject": "subject",
+    "Closure owner": "closure_owner",
+    "Review scope": "review_scope",
+    "Response needed by": "response_needed_by",
+}
 _KNOWN: Final = {name.lower(): name for name in (*FIELDS, "To")}
 _REQUIRED: Final = ("Date", "Type", "Priority", "Status", "Subject")
 _ARROW: Final = re.compile(r"(.+?)\s*(?:->|→)\s*(.+)")
@@ -180,9 +180,11 @@ _OWN_ACK: Final = re.compile(r"Ack \(([^)]+)\)", re.IGNORECASE)
 _CLOSED: Final = re.compile(r"closed(?:\s*[(:—-]+\s*([a-z]+)\)?)?")
 _CLOSED_AS: Final = re.compile(r"Closed \(([a-z]+)\)")
 _QUICK: Final = re.compile(
-    r"### (MSG-\d{8}-\d{3,9})\n\n\*\*From:\*\* (\S+) -> (\S+)\n\*\*Date:\*\* (\S+)\n\*\*Type:\*\* (\S+)\n"
-    r"\*\*Priority:\*\* (P[012])\n\*\*Status:\*\* (unread|acknowledged|blocked|actioned)\n\*\*Subject:\*\* (.+)\n"
-    r"\*\*Closure owner:\*\* (\S+)\n\*\*Review scope:\*\* (\S+)\n\*\*Response needed by:\*\* (.+)\n",
+    r"### (?P<message_id>MSG-\d{8}-\d{3,9})\n\n\*\*From:\*\* (?P<sender>\S+) -> (?P<receiver>\S+)\n"
+    r"\*\*Date:\*\* (?P<date>\S+)\n\*\*Type:\*\* (?P<type>\S+)\n\*\*Priority:\*\* (?P<priority>P[012])\n"
+    r"\*\*Status:\*\* (?P<status>unread|acknowledged|blocked|actioned)\n\*\*Subject:\*\* (?P<subject>.+)\n"
+    r"\*\*Closure owner:\*\* (?P<closure_owner>\S+)\n\*\*Review scope:\*\* (?P<review_scope>\S+)\n"
+    r"\*\*Response needed by:\*\* (?P<response_needed_by>.+)\n",
     re.ASCII,
 )
 
@@ -207,21 +209,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 def read_card_quickly(text: str) -> MailMessage | None:
     """The message of a card in exactly our own form, without its body and acknowledgements; None for any other."""
     found = _QUICK.match(text)
-    if found is None:
-        return None
-    return MailMessage(
-        message_id=found[1],
-        sender=found[2],
-        receiver=found[3],
-        date=found[4],
-        type=found[5],
-        priority=found[6],
-        status=found[7],
-        subject=found[8].strip(),
-        closure_owner=found[9],
-        review_scope=found[10],
-        response_needed_by=found[11].strip(),
-    )
+    said: dict[str, Any] = found.groupdict() if found is not None else {}
+    return MailMessage(**{name: text.strip() for name, text in said.items()}) if said else None
 
 
 class _CardReading:
@@ -589,11 +578,6 @@ def find_table(text: str, section: MailboxSection) -> TablePlace | None:
     return None
 
 
-def _snapshot_cells(one: InboxRow) -> tuple[str, ...]:
-    """The cells of an agent's row."""
-    return (one.agent, str(one.unread), one.oldest_unread, one.needs_response_by)
-
-
 def cell(text: str) -> str:
     """A text for a table that every reader splits alike: a bar that is no separator looks like one."""
     return text.replace("|", "¦")
@@ -605,10 +589,11 @@ def snapshot_edits(text: str, table: TablePlace, wanted: Sequence[InboxRow], eol
     edits, new = [], []
     for one in wanted:
         place = there.get(one.agent)
+        said = (one.agent, str(one.unread), one.oldest_unread, one.needs_response_by)
         if place is None:
-            new.append(row(_snapshot_cells(one)) + eol)
-        elif place.cells != _snapshot_cells(one):
-            edits.append(TableEdit(place.start, place.end, row(_snapshot_cells(one)) + eol))
+            new.append(row(said) + eol)
+        elif place.cells != said:
+            edits.append(TableEdit(place.start, place.end, row(said) + eol))
     if new:
         edits.append(_insert(text, table.bottom, "".join(new), eol))
     return edits
@@ -624,8 +609,8 @@ def queue_edits(
     for message in wanted:
         place = there.get(message.message_id)
         if place is None:
-            parties = f"{message.sender} -> {message.receiver}"
-            waiting.append(row((message.message_id, parties, message.priority, cell(message.subject))) + eol)
+            said = (message.message_id, message.parties, message.priority, cell(message.subject))
+            waiting.append(row(said) + eol)
             continue
         if waiting:
             edits.append(_insert(text, place.start, "".join(waiting), eol))

@@ -71,6 +71,11 @@ class MailMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     disposition: str | None = None
 
     @property
+    def parties(self) -> str:
+        """Who sent it to whom, as cards and tables say it."""
+        return f"{self.sender} -> {self.receiver}"
+
+    @property
     def is_open(self) -> bool:
         """Whether somebody may still have to do something about it."""
         return self.status in OPEN
@@ -683,17 +688,12 @@ class InboxRow(msgspec.Struct, frozen=True):
     needs_response_by: str = NONE
 
 
-def correspondents(messages: Iterable[MailMessage]) -> tuple[str, ...]:
-    """Everybody that messages are from or for, in the order of the messages."""
-    parties: dict[str, None] = {}
-    for message in messages:
-        parties[message.receiver] = parties[message.sender] = None
-    return tuple(name for name in parties if name and not is_group(name))
-
-
 def inbox(messages: Sequence[MailMessage], policy: Policy, known: Iterable[str] = ()) -> tuple[InboxRow, ...]:
     """A row for everybody. The messages are newest first; `known` are names that the table already has."""
-    everybody = roster(policy, (*known, *correspondents(messages)))
+    parties: dict[str, None] = {}  # everybody that messages are from or for, in the order of the messages
+    for message in messages:
+        parties[message.receiver] = parties[message.sender] = None
+    everybody = roster(policy, (*known, *filter(None, parties)))
     waiting: dict[str, list[MailMessage]] = {name: [] for name in everybody}
     for message in messages:
         if message.status != "unread":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -313,24 +313,21 @@ def archived_message(archive: str, message_id: str) -> MailMessage | None:
     return None
 
 
+_UNSAID = ("type", "priority", "subject", "closure_owner", "review_scope", "response_needed_by")  # by such a row
+
+
 def closed_message(cells: tuple[str, ...]) -> MailMessage:
     """What a row of the closed summary says of its message."""
     given = (*cells, "", "", "", "", "")
     sender, _, receiver = given[2].partition(" -> ")
-    return MailMessage(
-        message_id=given[0],
-        sender=sender.strip(),
-        receiver=receiver.strip(),
-        date=given[1],
-        type="",
-        priority="",
-        status="closed",
-        subject="",
-        closure_owner="",
-        review_scope="",
-        response_needed_by="",
-        disposition=given[3] or None,
-    )
+    unsaid: dict[str, Any] = dict.fromkeys(_UNSAID, "")
+    named: dict[str, Any] = {
+        "message_id": given[0],
+        "date": given[1],
+        "sender": sender.strip(),
+        "receiver": receiver.strip(),
+    }
+    return MailMessage(status="closed", disposition=given[3] or None, **named, **unsaid)
 
 
 def resent(box: Mailbox, archive: str, message: MailMessage, root: str) -> bool:

@@ -131,18 +131,8 @@ def new_mailbox(title: str) -> str:
 
 def render(message: MailMessage) -> str:
     """The card of a message as we write it."""
-    values = {
-        "From": f"{message.sender} -> {message.receiver}",
-        "Date": message.date,
-        "Type": message.type,
-        "Priority": message.priority,
-        "Status": message.status,
-        "Subject": message.subject,
-        "Closure owner": message.closure_owner,
-        "Review scope": message.review_scope,
-        "Response needed by": message.response_needed_by,
-    }
-    lines = [f"### {message.message_id}", "", *(f"**{name}:** {values[name]}" for name in FIELDS)]
+    named = (f"**{name}:** {getattr(message, part)}" for name, part in FIELDS.items())
+    lines = [f"### {message.message_id}", "", *named]
     lines += [f"**{name}:** {value}" for name, value in message.fields.items()]
     if message.body:
         lines += ["", mail_cards.contained_body(message.body)]
@@ -219,7 +209,7 @@ def without_card(text: str, message_id: str, change: StatusChange, ack: Ack, pol
         values = (
             message.message_id,
             ack.date[:10],
-            f"{message.sender} -> {message.receiver}",
+            message.parties,
             change.disposition or "closed",
             ack.reason.partition(": ")[2] or ack.reason,
         )
@@ -244,16 +234,13 @@ def with_originals(text: str, originals: dict[str, MailMessage], policy: Policy)
             original, acks=(*original.acks, *words), status=there.status if words and there.is_open else original.status
         )
         card = render(wanted)
-        if mail_cards.read_card(card).message != msgspec.structs.replace(there, acks=_ordered(there.acks, wanted.acks)):
+        same = len(there.acks) == len(wanted.acks) and set(there.acks) == set(wanted.acks)  # in whatever order
+        as_wanted = msgspec.structs.replace(there, acks=wanted.acks) if same else there
+        if mail_cards.read_card(card).message != as_wanted:
             changed.append((place.title, text[place.start : end]))
             edits.append(TableEdit(place.start, end, with_ending(card, box.eol)))
             heads[number] = wanted
     return (settled(box, policy, tuple(heads), edits) if edits else text), changed
-
-
-def _ordered(there: tuple[Ack, ...], wanted: tuple[Ack, ...]) -> tuple[Ack, ...]:
-    """The same answers in the wanted order; anything else as it is."""
-    return wanted if len(there) == len(wanted) and set(there) == set(wanted) else there
 
 
 def _words_of_people(there: MailMessage, original: MailMessage, policy: Policy) -> tuple[Ack, ...]:
@@ -348,9 +335,7 @@ def _removal(box: Mailbox, index: int) -> TableEdit:
     """The edit that takes a card and one separator away."""
     places = box.outline.cards
     place = places[index]
-    if index + 1 < len(places):
-        return TableEdit(place.start, place.end, "")
-    if index == 0:
+    if index == 0 or index + 1 < len(places):
         return TableEdit(place.start, place.end, "")
     return TableEdit(_content_end(box.text, places[index - 1]), place.end, box.eol)
 
@@ -373,7 +358,10 @@ class MailboxDocument(Projection):
         begun = not writer.text.strip() and not writer.archive.strip()
         read = writer.read(past.events) if past is not None else []
         if past is not None and not (past.applied and writer.text.strip()):
-            for event in _unwritten(writer, chain(read, past.events)):
+            # They were written in order, so that everything before one that is there is there as well.
+            visible = (event for event in chain(read, past.events) if event.type not in _UNTOLD)
+            unwritten = takewhile(lambda event: not (writer.text.strip() and writer.has(event)), visible)
+            for event in [*unwritten][::-1]:
                 writer.apply(event)
         writer.restore(_as_logged(reversed(read)))
         for event in fresh:
@@ -399,15 +387,6 @@ class MailboxDocument(Projection):
                 if title not in given and f"### {title}" not in archive:
                     archive = f"{archive.rstrip()}\n\n### {card.rstrip()}\n"
         return {mail_rules.ARCHIVE: archive, mail_rules.PATH: text}
-
-
-def _unwritten(writer: _Writer, events: Iterable[Event]) -> list[Event]:
-    """The events, newest first, that were not written yet; oldest first.
-
-    They were written in order, so that everything before one that is there is there as well.
-    """
-    visible = (event for event in events if event.type not in _UNTOLD)
-    return [*takewhile(lambda event: not (writer.text.strip() and writer.has(event)), visible)][::-1]
 
 
 class _Writer:
@@ -489,7 +468,7 @@ class _Writer:
             change, ack = mail_rules.change_in(payload)
             if event.type == mail_rules.CLOSED:
                 self.text, card = without_card(self.text, message_id, change, ack, self._policy)
-                if not _has_card(self.archive, message_id):
+                if not any(f"### {message_id}{end}" in self.archive for end in ("\n", "\r\n")):
                     self._archive = _added(self.archive, card, f"Mailbox archive — {self._policy.project}")
             elif ack not in opened(self.text).card(places[0]).message.acks:
                 self.text = with_change(self.text, message_id, change, ack, self._policy)
@@ -518,10 +497,6 @@ def _as_logged(events: Iterable[Event]) -> dict[str, MailMessage]:
 
 def _has_ack(text: str, ack: Ack) -> bool:
     return ack_line(ack) in text or f"- {_shown_ack(ack)}" in text
-
-
-def _has_card(archive: str, message_id: str) -> bool:
-    return f"### {message_id}\n" in archive or f"### {message_id}\r\n" in archive
 
 
 def _added(archive: str, card: str, title: str) -> str:

@@ -46,6 +46,7 @@ STATUS: Final = "document.worklog.status"
 COMPACTED: Final = "document.worklog.compacted"
 RESTORED: Final = "document.worklog.restored"
 TYPES: Final = ("task.attempt.", "task.completed", "delegation.requested", "handoff.initiated", SUPERSEDED)
+_WHOLE: Final = (STATUS, COMPACTED, RESTORED)  # events that change more than the end of the file
 _LATEST: Final = 100  # events whose entries may have been written in part
 _NO_PROSE: Final = ("#", "|", "---", "Now Working (")
 
@@ -64,7 +65,9 @@ class WorklogDocument(Projection):
     def extend(self, note: str, fresh: Sequence[Event], facts: Facts) -> Extension | None:
         """Entries go to the end; pinned lines, index and compaction need the whole text."""
         known = end_of_file(note)
-        if known is None or any(_needs_whole(event) for event in fresh):
+        if known is None or any(agent_of(event) is not None or event.type in _WHOLE for event in fresh):
+            return None
+        if any(event.type == ENTRY and "decision" in event.payload for event in fresh):
             return None
         appender = worklog_text.Appender(known.end, known.session, known.date)
         for event in fresh:
@@ -166,11 +169,6 @@ class EntryTexts:
         return self._known[event.seq]
 
 
-def _needs_whole(event: Event) -> bool:
-    changes = event.type in (STATUS, COMPACTED, RESTORED) or (event.type == ENTRY and "decision" in event.payload)
-    return changes or agent_of(event) is not None
-
-
 class _Writer:
     """The file while events are written: lines in its middle change at once, entries are added at its end together."""
 
@@ -229,7 +227,11 @@ class _Writer:
         wanted = {one["session"]: one for one in event.payload["sessions"]}
         known = parse_worklog(self._text)
         moved = [session for session in known.sessions if session.number in wanted]
-        there = self._texts.get(ARCHIVE) or self._read(ARCHIVE) or worklog_text.new_archive(self._policy.project)
+        there = (
+            self._texts.get(ARCHIVE)
+            or self._read(ARCHIVE)
+            or f"# {worklog_text.TITLE} archive — {markdown.inline(self._policy.project)}\n"
+        )
         end = self._appender.end
         for session in moved:
             section = worklog_text.text_of(self._text, session).strip()
@@ -406,7 +408,7 @@ def envelopes(entries: Iterable[Entry], session_id: str = UNKNOWN) -> Iterator[E
     seen: Counter[str] = Counter()
     proposed: set[str] = set()
     for entry in entries:
-        base = _base(entry)
+        base = f"{entry.date}\n{entry.text}"
         number, seen[base] = seen[base], seen[base] + 1
         yield EntryEnvelope(
             event_id=event_id(entry, number),
@@ -424,12 +426,8 @@ def envelopes(entries: Iterable[Entry], session_id: str = UNKNOWN) -> Iterator[E
 
 def event_id(entry: Entry, number: int = 0) -> str:
     """From what the entry says and when; `number` tells entries apart that say the same."""
-    whole = f"{_base(entry)}\n{number}".encode("utf-8", "surrogateescape")
+    whole = f"{entry.date}\n{entry.text}\n{number}".encode("utf-8", "surrogateescape")
     return f"WL-{hexdigest(whole)[:_DIGITS]}"
-
-
-def _base(entry: Entry) -> str:
-    return f"{entry.date}\n{entry.text}"
 
 
 def event_type(entry: Entry, proposed: Container[str] = ()) -> str:
@@ -474,6 +472,7 @@ def links(entry: Entry) -> list[str]:
 
 _MOST: Final = 20  # entries that one event puts back
 _ALIKE: Final = 0.6
+_QUOTED: Final = re.compile(r' ".*"')
 _SHOWN: Final = 60
 
 
@@ -508,7 +507,9 @@ def lost_entries(
         before = next((place for place in reversed(places[:number]) if place is not None), -1)
         after = next((place for place in places[number + 1 :] if place is not None), len(entries))
         found = there.instead(entry, range(before + 1, after) if nearby else range(0))
-        if found is None or event.type == ENTRY or not _retitled(found, entry):
+        # Two automatic lines may differ in the title of the task, which may have changed since.
+        retitled = found is not None and _QUOTED.sub("", found.text) == _QUOTED.sub("", entry.text)
+        if event.type == ENTRY or not retitled:
             yield event, entry, found
 
 
@@ -556,12 +557,6 @@ def _in_place_of(entry: Entry, wanted: Entry) -> bool:
     return entry.anchor == wanted.anchor and (task is None or task in entry.text)
 
 
-def _retitled(there: Entry, wanted: Entry) -> bool:
-    """Whether two automatic lines differ in the title only, which may have changed since."""
-    strip = re.compile(r' ".*"')
-    return strip.sub("", there.text) == strip.sub("", wanted.text)
-
-
 def decided_rows(
     rows: Sequence[Decided], events: Iterable[Event]
 ) -> list[tuple[tuple[str, str, str], Decided | None, bool]]:
@@ -577,16 +572,16 @@ def decided_rows(
                 left.remove(row)
     for number, (cells, row, _) in enumerate(found):
         if row is None:
-            like = next((one for one in left if _is_like(one, cells)), None)
+            changed_in_one = (
+                one
+                for one in left
+                if sum(map(str.__eq__, (one.decision, one.owner, one.timestamp), cells)) == len(cells) - 1
+            )
+            like = next(changed_in_one, None)
             found[number] = cells, like, False
             if like is not None:
                 left.remove(like)
     return found
-
-
-def _is_like(row: Decided, cells: tuple[str, str, str]) -> bool:
-    """Whether one cell of a row was changed."""
-    return sum(map(str.__eq__, (row.decision, row.owner, row.timestamp), cells)) == len(cells) - 1
 
 
 def originals(

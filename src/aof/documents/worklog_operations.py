@@ -419,7 +419,9 @@ def _of_parts(environment: Environment, known: Worklog, archived: Worklog) -> It
     )
     yield from worklog_rules.of_evidence(known.entries)
     yield from worklog_rules.of_index(known, archived)
-    yield from worklog_rules.of_length(known, policy.worklog.longest)
+    if known.lines > policy.worklog.longest:
+        what = f"the file has {known.lines} lines, more than {policy.worklog.longest}"
+        yield worklog_rules.finding("long", known.lines, what, "let a maintainer run 'aof worklog compact'", "warning")
 
 
 def _said(environment: Environment) -> worklog.EntryText:

@@ -242,8 +242,10 @@ class Compact(WorklogCommand, frozen=True, kw_only=True):
         if refusal := projection.not_maintainer(records.policy, self, "compact the WORKLOG"):
             return refusal
         text = records.documents[PATH]
-        known = parse_worklog(text)
-        if not (finished := movable(known)):
+        sessions = parse_worklog(text).sessions
+        numbers = {session.number for session in sessions}
+        finished = sessions[:-1] if len(numbers) == len(sessions) else ()  # else their numbers do not tell them apart
+        if not finished:
             return Decision()
         moved = [
             {
@@ -256,12 +258,6 @@ class Compact(WorklogCommand, frozen=True, kw_only=True):
         ]
         draft = Draft(type=COMPACTED, task_id="", payload={"document": NAME, "sessions": moved})
         return Decision(drafts=(draft,), agent=self.acting)
-
-
-def movable(known: Worklog) -> tuple[WorklogSession, ...]:
-    """The sessions before the current one; nothing where their numbers do not tell them apart."""
-    numbers = [session.number for session in known.sessions]
-    return known.sessions[:-1] if len(set(numbers)) == len(numbers) else ()
 
 
 def summary(session: WorklogSession) -> str:
@@ -615,13 +611,6 @@ def of_tasks(entries: Iterable[Entry], done: Iterable[str]) -> Iterator[Finding]
         if task_id not in told:
             fix = f"aof worklog add --type task.completed --task {task_id} --agent …"
             yield finding("no_handoff", None, f"{task_id} is done, and no entry says so", fix)
-
-
-def of_length(known: Worklog, longest: int) -> Iterator[Finding]:
-    """A file that has grown too long to read."""
-    if known.lines > longest:
-        what = f"the file has {known.lines} lines, more than {longest}"
-        yield finding("long", known.lines, what, "let a maintainer run 'aof worklog compact'", "warning")
 
 
 def of_long_work(entries: Sequence[Entry], minutes: dict[str, float]) -> Iterator[Finding]:

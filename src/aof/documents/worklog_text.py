@@ -250,7 +250,9 @@ def _read_block(lines: Sequence[str], first: int) -> tuple[dict[str, Any], int] 
         found = plain_field(line)
         if found is not None and found[0] in HANDOFF_KEYS:
             key = found[0]
-            fields[key] = found[1] if key not in LISTS else _listed(found[1])
+            none = not found[1] or found[1].lower().rstrip(".") == NONE
+            items = [] if none else [item.strip() for item in found[1].split(",") if item.strip()]
+            fields[key] = found[1] if key not in LISTS else items
         elif key in LISTS and (item := re.match(r"[ \t]*[-*][ \t]+(.*)\Z", line.rstrip())):
             fields[key] = [*fields[key], item[1]]
         elif fenced and opens_code(line) is not None:
@@ -263,12 +265,6 @@ def _read_block(lines: Sequence[str], first: int) -> tuple[dict[str, Any], int] 
             fields.setdefault("", []).append(line.strip())
         place += 1
     return fields, place
-
-
-def _listed(text: str) -> list[str]:
-    if not text or text.lower().rstrip(".") == NONE:
-        return []
-    return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def _read_bold(lines: Sequence[str]) -> list[tuple[str, str]]:
@@ -594,11 +590,6 @@ def shown_moment(moment: str) -> str:
     return f"{moment[:10]} {moment[11:16]} UTC"
 
 
-def session_heading(number: int, date: str) -> str:
-    """What a session begins with."""
-    return f"## Session {number} — {date}"
-
-
 def new_worklog(project: str, agents: Iterable[str] = ()) -> str:
     """A file without sessions."""
     status = [status_line(agent, IDLE) for agent in agents]
@@ -614,11 +605,6 @@ def new_worklog(project: str, agents: Iterable[str] = ()) -> str:
         *markdown.table(INDEX_HEADER),
     ]
     return "\n".join(lines) + "\n"
-
-
-def new_archive(project: str) -> str:
-    """An archive without sessions."""
-    return f"# {TITLE} archive — {inline(project)}\n"
 
 
 def status_line(key: str, text: str) -> str:
@@ -718,7 +704,7 @@ class Appender:
         """Add an entry that was written on that day."""
         if not self.session or date > self.date or not self.date:
             self.session, self.date = self.session + 1, max(date, self.date)
-            self._added.append(f"{session_heading(self.session, self.date)}\n")
+            self._added.append(f"## Session {self.session} — {self.date}\n")
         self._added.append(f"{text}\n")
 
     def text(self) -> str:
