@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +109,52 @@ def test_a_task_is_shown_as_it_was_with_what_an_event_changed(browser: Browser, 
     assert "+ new words" in text
     created = next(event.seq for event in fabric.events(task_id=task_id))
     assert "Before" in browser.get(f"/tasks/{task_id}/at/{created}").text
+
+
+WORKFLOW = """\
+name: careful
+hops:
+  - {id: build, role: developer}
+  - {id: check, role: reviewer, dependsOn: [build], canReject: true}
+"""
+
+
+def test_the_page_of_a_gated_task_shows_its_hops_and_why_it_was_sent_back(
+    browser: Browser, fabric: Fabric, root: str
+) -> None:
+    Path(root, "workflows").mkdir(exist_ok=True)
+    Path(root, "workflows/careful.yaml").write_text(WORKFLOW, "utf-8")
+    task_id = fabric.create("Gated", workflow="careful").task_id
+    fabric.claim(task_id, agent="ada").complete("built")
+    fabric.claim(task_id, agent="rita").complete(outcome="needs_review", blockers=["no docs"])
+    text = browser.get(f"/tasks/{task_id}").text
+    assert f'<a href="/board/workflow/{task_id}">careful</a>' in text
+    assert "sent back by rita at check: no docs" in text
+    assert re.search(r"ready</span> build .*rejected</span> check ", text)
+    past = "".join(browser.get(f"/tasks/{task_id}/at/{event.seq}").text for event in fabric.events(task_id=task_id))
+    assert "workflow hops check status</th><td><del>running</del></td><td><ins>rejected</ins>" in past
+
+
+def test_the_past_is_told_in_words_and_without_what_stayed_the_same(browser: Browser, fabric: Fabric) -> None:
+    task_id = fabric.create("Before", tags=["ui"]).task_id
+    fabric.claim(task_id, agent="ada")
+    claimed = "".join(browser.get(f"/tasks/{task_id}/at/{event.seq}").text for event in fabric.events(task_id=task_id))
+    assert "<ins>in progress</ins>" in claimed
+    assert "<ins>agent ada · run" in claimed
+    assert "secretDigest" not in claimed
+    fabric.edit(task_id, priority="high", routing={"tags": ["ui", "api"]})
+    edited = browser.get(f"/tasks/{task_id}/at/{fabric.store.head()}").text
+    assert "<del>normal</del>" in edited
+    assert "routing tags</th><td></td><td><ins>api</ins></td>" in edited
+
+
+def test_entries_of_the_work_log_say_how_long_ago_they_were_made(browser: Browser, fabric: Fabric) -> None:
+    task_id = fabric.create("Noted").task_id
+    fabric.update(task_id, note="2026-01-01T00:00:00.000Z was <b>cold</b>", actor="ada")
+    text = browser.get(f"/tasks/{task_id}").text
+    assert re.search(
+        r"<li><time datetime=.*>0 s ago</time> ada: 2026-01-01T00:00:00.000Z was &lt;b&gt;cold&lt;/b&gt;</li>", text
+    )
 
 
 @pytest.mark.parametrize(

@@ -142,14 +142,14 @@ def _updated(what: Mapping[str, Any]) -> _Line:
     names = fields if isinstance(fields, list | tuple) else ()
     if names and all(name == "workLog" for name in names):
         return _Line("added a note to {task}", ("workLog", "changes.workLog"))
-    words = [_FIELDS.get(name) or _spaced(name) for name in map(_said, names) if name != "workLog"]
+    words = [_FIELDS.get(name) or spaced(name) for name in map(_said, names) if name != "workLog"]
     listed = " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
     if not listed:
         return _Line("changed {task}", ("reason",))
     return _Line(f"changed the {listed.replace('{', '{ ')} of {{task}}", ("reason",))
 
 
-def _spaced(name: str) -> str:
+def spaced(name: str) -> str:
     """A key of the frontmatter as words."""
     return _CAPITAL.sub(lambda found: f" {found.group().lower()}", name)
 

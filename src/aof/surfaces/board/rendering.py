@@ -42,6 +42,7 @@ HEADERS: Final = {
 _NOTHING: Final[tuple[Any, ...]] = (None, "", [], {})
 _NOISE: Final = frozenset({"digest", "schemaVersion", "secretDigest"})  # of no use to a person
 _ID: Final = re.compile(r"\bTASK-\d{4}-(\d\d-\d\d-\d+)\b")
+_STAMP: Final = re.compile(r"(?<=<li>)\d{4}-\d\d-\d\dT[\d:.]{8,15}Z")  # at the beginning of an entry
 _LONGEST_SUMMARY: Final = 240  # characters
 _LONGEST_MARKDOWN: Final = 200_000  # characters that are rendered; a longer text is shown as it is
 _WORDS: Final = {"in-progress": "in progress", "deadletter": "given up"}  # where a status is no word of its own
@@ -73,6 +74,7 @@ def environment() -> Environment:
     )
     made.filters |= {
         "markdown": markdown,
+        "entries": entries,
         "span": span,
         "moment": moment,
         "short": short,
@@ -145,7 +147,10 @@ def summary(value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        text = ", ".join(value)
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return " ".join(text[: _LONGEST_SUMMARY * 2].split())
 
 
@@ -162,6 +167,11 @@ def markdown(text: str) -> Markup:
     if len(text) > _LONGEST_MARKDOWN:
         return Markup(f"<pre>{html_escape(text)}</pre>")  # noqa: S704 - escaped here
     return Markup(_parser().render(text))  # noqa: S704 - made by a parser that lets no HTML of the text through
+
+
+def entries(text: str, now: int) -> Markup:
+    """A work log as safe HTML: when each entry was made is told as an age."""
+    return Markup(_STAMP.sub(lambda found: moment(found[0], now), markdown(text)))  # noqa: S704 - safe, and a moment is
 
 
 @cache

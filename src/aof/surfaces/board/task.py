@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import json
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from aof.errors import AofError, InvalidInput, TaskNotFound
 from aof.kernel.events import Event
-from aof.queries.stories import stories
+from aof.queries.stories import spaced, stories
 from aof.support.typed import prepare_type
 from aof.surfaces.board.actions import BY_NAME, description, offered
-from aof.surfaces.board.rendering import words
+from aof.surfaces.board.rendering import summary, words
 from aof.surfaces.board.view import Operations, PageAddress, PageView
 from aof.tasks.body import parts
 from aof.tasks.fields import FIELDS
@@ -23,7 +23,9 @@ _RELATED: Final = 30  # tasks that are shown with their titles
 _TAIL: Final = 8_192  # bytes
 _FIRST: Final = ("answer", "approve", "reject", "resume", "unblock", "promote", "retry")
 _APART: Final = ("comment", "unlink")
-_UNCOMPARED: Final = frozenset({"rev", "updatedAt", "lastTransitionAt", "body", "schemaVersion", "requests"})
+_UNCOMPARED: Final = frozenset(
+    {"rev", "updatedAt", "lastTransitionAt", "body", "schemaVersion", "requests", "history", "digest"}
+)
 _MOST_LINES: Final = 400  # of a text that are compared
 _DIGITS: Final = 12
 _MOST_TASKS: Final = 100  # at their hops
@@ -113,23 +115,46 @@ def past(ask: Operations, page: PageAddress) -> dict[str, Any]:
         before: dict[str, Any] = ask("show", task_id=task_id, at=max(seq - 1, 0))
     except TaskNotFound:
         before = {}  # it was created by this event
-    names = [name for name in (then | before) if name not in _UNCOMPARED and then.get(name) != before.get(name)]
-    changed = [{"name": name, "was": _as_text(before.get(name)), "is": _as_text(then.get(name))} for name in names]
     return {
         "title": f"{then['id']} at event {seq}",
         "live": False,
         "task": then,
         "seq": seq,
         "brief": description(then),
-        "changed": changed,
+        "changed": [
+            {"name": name, "was": _as_text(name, was), "is": _as_text(name, now)}
+            for name, was, now in _differences("", before, then)
+        ],
         "lines": _changed_lines(before.get("body", ""), then.get("body", "")),
     }
 
 
-def _as_text(value: Any) -> str:
+def _differences(name: str, was: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+    """What is not the same in two values, each with its name in words."""
+    was, now = _by_id(was), _by_id(now)
+    if isinstance(was, dict) and isinstance(now, dict):
+        for key in was | now:
+            if key not in _UNCOMPARED and was.get(key) != now.get(key):
+                yield from _differences(f"{name} {spaced(key)}".strip(), was.get(key), now.get(key))
+    elif isinstance(was, list | tuple) and isinstance(now, list | tuple):
+        yield name, [one for one in was if one not in now], [one for one in now if one not in was]
+    else:
+        yield name, was, now
+
+
+def _by_id(value: Any) -> Any:
+    """A list of things with IDs, such as hops, by these; anything else as it is."""
+    if isinstance(value, list | tuple) and value and all(isinstance(one, dict) and "id" in one for one in value):
+        return {one["id"]: one for one in value}
+    return value
+
+
+def _as_text(name: str, value: Any) -> str:
     if value in (None, "", [], {}):
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if name.endswith("status"):
+        return words(value)
+    return "; ".join(map(summary, value)) if isinstance(value, list | tuple) else summary(value)
 
 
 def _changed_lines(before: str, then: str) -> list[tuple[str, str]]:
