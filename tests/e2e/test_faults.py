@@ -22,8 +22,8 @@ from aof.kernel.dispatcher import Dispatcher
 from aof.kernel.ports import Ended
 from aof.messages.protocol import PAYLOADS
 from aof.messages.rules import Message
-from aof.scheduler import host, tick
 from aof.scheduler import steps as scheduler_steps
+from aof.scheduler import tick
 from aof.scheduler.host import Hosting, RunEnds
 from aof.scheduler.model import Action, Plan, Snapshot
 from aof.scheduler.rules import plan
@@ -84,13 +84,14 @@ class Bench:
             assert "\x1b" not in reason
 
 
-@pytest.mark.parametrize("name", sorted(scheduler_steps._CARRIERS))
+@pytest.mark.parametrize("name", sorted(scheduler_steps.TASK_STEPS))
 def test_an_action_that_raises_holds_up_nobody_else(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path)
-    carrier, planned = scheduler_steps._CARRIERS[name], Tick.planned
+    carry_out, planned = TaskSteps.carry_out, Tick.planned
 
     def broken(self: TaskSteps, action: Action, task: Any) -> str | None:
-        return bench.breaks() if task.id == bench.victim else carrier(self, action, task)
+        breaks = action.action == name and task.id == bench.victim
+        return bench.breaks() if breaks else carry_out(self, action, task)
 
     def forced(self: Tick, snapshot: Snapshot) -> Plan:
         found = planned(self, snapshot)
@@ -99,31 +100,28 @@ def test_an_action_that_raises_holds_up_nobody_else(name: str, tmp_path: Path, m
         one = (Action(action=name, task_id=bench.victim, reason="injected"),) if bench.victim in known else ()
         return msgspec.structs.replace(found, actions=(*one, *others))
 
-    monkeypatch.setitem(scheduler_steps._CARRIERS, name, broken)
+    monkeypatch.setattr(TaskSteps, "carry_out", broken)
     monkeypatch.setattr(Tick, "planned", forced)
     bench.assert_others_finished(bench.run())
 
 
-@pytest.mark.parametrize("name", [*sorted(host._MEANINGS), None], ids=str)
+@pytest.mark.parametrize("name", ["cancelled", "fenced", "finished", "shutdown", "timeout", None], ids=str)
 def test_an_end_that_raises_holds_up_nobody_else(
     name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(tmp_path)
     ended = Hosting.ended
-    meaning: Callable[[RunEnds, Ended], None] = host._MEANINGS.get(name or "", RunEnds._over)
+    end_session = RunEnds.end_session
 
     def broken(self: RunEnds, end: Ended) -> None:
         if end.work.task_id == bench.victim:
             bench.breaks()
-        meaning(self, end)
+        end_session(self, end)
 
     def stopped(self: Hosting, end: Ended) -> None:
         ended(self, msgspec.structs.replace(end, stopped=name) if end.work.task_id == bench.victim else end)
 
-    if name is None:
-        monkeypatch.setattr(RunEnds, "_over", broken)
-    else:
-        monkeypatch.setitem(host._MEANINGS, name, broken)
+    monkeypatch.setattr(RunEnds, "end_session", broken)
     monkeypatch.setattr(Hosting, "ended", stopped)
     monkeypatch.setattr(Service, "_finished", _when_others_are_done(bench))
     bench.assert_others_finished(bench.run())
@@ -305,14 +303,14 @@ def test_a_tick_by_hand_goes_on_with_the_others(tmp_path: Path, monkeypatch: pyt
     root = directory(tmp_path, {})
     with open_fabric(root, actor="pm") as fabric:
         first, second = (waiting(fabric, title) for title in ("One", "Two"))
-        carrier = scheduler_steps._CARRIERS["promote"]
+        carry_out = TaskSteps.carry_out
 
         def broken(self: TaskSteps, action: Action, task: Any) -> str | None:
             if task.id == first:
                 raise RuntimeError("injected")
-            return carrier(self, action, task)
+            return carry_out(self, action, task)
 
-        monkeypatch.setitem(scheduler_steps._CARRIERS, "promote", broken)
+        monkeypatch.setattr(TaskSteps, "carry_out", broken)
         ticked = fabric.tick()
         assert [one.task_id for one in ticked.actions] == [second]
         (left,) = [one for one in ticked.left if one.task_id == first]
@@ -325,7 +323,7 @@ def test_a_tick_by_hand_that_can_do_nothing_fails(tmp_path: Path, monkeypatch: p
     def busy(*_given: Any) -> None:
         raise LockTimeout("somebody holds the lock", "try again")
 
-    monkeypatch.setitem(scheduler_steps._CARRIERS, "promote", busy)
+    monkeypatch.setattr(TaskSteps, "carry_out", busy)
     with open_fabric(root, actor="pm") as fabric:
         waiting(fabric, "One")
         with pytest.raises(AofError, match="holds the lock"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from aof.kernel import commands
 from aof.kernel.model import PRIORITIES, Policy, SchedulingPolicy, iso, priority_rank, split_task_id, task_id
 from aof.runs.model import Heartbeat
-from aof.scheduler.model import Action, Crew, Nobody, Plan, Seat, Snapshot
+from aof.scheduler.model import Action, Crew, Plan, Seat, Snapshot
 from aof.scheduler.rules import plan
 from aof.tasks.model import Blocked, Cancel, Lease, Retry, Routing, Task
 from tests.support.world import MINUTE, MONDAY, World
@@ -215,11 +215,12 @@ class TestAssigning:
         task = make(3, agent="ada")
         assert why(plan(free(task, running=(held,)), CREW, house, MONDAY), task) == "1 runs of 1 at once"
 
-    def test_a_route_may_name_several_and_the_first_with_room_gets_it(self) -> None:
-        crew = Crew(seats=SEATS, route=lambda _task, _load: ("bert", "ada"))
+    def test_a_route_may_name_several_and_the_first_with_room_gets_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        crew = Crew(seats=SEATS)
+        monkeypatch.setattr(crew, "route", lambda _task, _load: ("bert", "ada"))
         planned = plan(free(make(3), running=(make(1, "in-progress", "bert"),)), crew, POLICY, MONDAY)
         assert chosen(planned) == [("assign", make(3).id, "ada")]
-        nobody = Crew(seats=SEATS, route=lambda _task, _load: Nobody("nobody knows COBOL"))
+        nobody = Crew(seats=SEATS, unusable="nobody knows COBOL")
         assert why(plan(free(make(3)), nobody, POLICY, MONDAY), make(3)) == "nobody knows COBOL"
 
 

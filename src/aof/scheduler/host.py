@@ -456,7 +456,22 @@ class RunEnds:
 
     def end_session(self, ended: Ended) -> None:
         """End the session of a worker by what its end means."""
-        _MEANINGS.get(ended.stopped or "", RunEnds._over)(self, ended)
+        work = ended.work
+        if ended.stopped in ("fenced", "finished"):
+            return  # the run had been ended already
+        if ended.stopped == "cancelled":
+            self._do(commands.Settle(actor=OURSELVES, run=work.run_id, task_id=work.task_id))
+            return
+        by_us = ended.stopped in ("timeout", "shutdown")
+        if not by_us or self._has_reported(work.task_id, work.place, work.run_id):
+            for applied in self._fabric.session_end(run=work.run_id):
+                where = f"hop {applied.hop}: " if applied.hop else ""
+                how = f"{where}{applied.outcome}: {applied.from_status} → {applied.to_status}"
+                self._tell("session_end", work.task_id, how)
+        elif ended.stopped == "timeout":
+            self.fail(work.task_id, work.run_id, "max_execution_time", ended.how, "timed_out")
+        else:  # not the agent's fault: the task goes back as it was
+            self._fabric.release(work.task_id, run=work.run_id, reason="the service was stopped")
 
     def end_lost(self, task_id: str, place: str, run_id: str, *, cancelled: bool) -> None:
         """A dead host's run of which nothing is left: it ends by what it reported, else as lost."""
@@ -467,41 +482,10 @@ class RunEnds:
         else:
             self.fail(task_id, run_id, "host_died", "the host of the run was killed", "lost")
 
-    def _over(self, ended: Ended) -> None:
-        """It ended by itself."""
-        self._applied(ended.work)
-
-    def _applied(self, work: Work) -> None:
-        for applied in self._fabric.session_end(run=work.run_id):
-            where = f"hop {applied.hop}: " if applied.hop else ""
-            how = f"{where}{applied.outcome}: {applied.from_status} → {applied.to_status}"
-            self._tell("session_end", work.task_id, how)
-
-    def _timed_out(self, ended: Ended) -> None:
-        work = ended.work
-        if self._has_reported(work.task_id, work.place, work.run_id):
-            self._applied(work)
-        else:
-            self.fail(work.task_id, work.run_id, "max_execution_time", ended.how, "timed_out")
-
-    def _cancelled(self, ended: Ended) -> None:
-        self._do(commands.Settle(actor=OURSELVES, run=ended.work.run_id, task_id=ended.work.task_id))
-
-    def _shut_down(self, ended: Ended) -> None:
-        """Not the agent's fault: what it reported counts, else the task goes back as it was."""
-        work = ended.work
-        if self._has_reported(work.task_id, work.place, work.run_id):
-            self._applied(work)
-        else:
-            self._fabric.release(work.task_id, run=work.run_id, reason="the service was stopped")
-
     def _has_reported(self, task_id: str, at: str, run_id: str) -> bool:
         with self._fabric.store.unit(Scope(read=frozenset({task_id}))) as unit:
             result = unit.result(at)
         return isinstance(result, AofError) or (result is not None and result.run_id == run_id)
-
-    def _fenced(self, ended: Ended) -> None:
-        """The run had been ended already."""
 
     def fail(self, task_id: str, run_id: str, code: str, message: str, cause: Cause = "failed") -> None:
         """The run has failed."""
@@ -509,12 +493,3 @@ class RunEnds:
 
     def _do(self, command: commands.OnTask) -> None:
         self._fabric.services.dispatcher.dispatch_trusted(command)
-
-
-_MEANINGS: dict[str, Callable[[RunEnds, Ended], None]] = {
-    "timeout": RunEnds._timed_out,  # noqa: SLF001 - the table of this class
-    "cancelled": RunEnds._cancelled,  # noqa: SLF001
-    "shutdown": RunEnds._shut_down,  # noqa: SLF001
-    "fenced": RunEnds._fenced,  # noqa: SLF001
-    "finished": RunEnds._fenced,  # noqa: SLF001
-}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -20,8 +19,7 @@ from aof.workflows import hops
 from aof.workflows.model import workflow_of
 
 STARTED = frozenset({"process", "a2a"})  # the kinds of runner that a service starts by itself
-Route = Callable[[Task, Mapping[str, int]], "tuple[str, ...] | Nobody"]
-RouteHop = Callable[[Task, str, Mapping[str, int]], "tuple[str, ...] | Nobody"]
+_ANYBODY = "any agent may claim it"
 
 
 class Seat(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,125 +37,102 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     ack_ms: int | None = None
 
 
-class Nobody(msgspec.Struct, frozen=True):
-    """Why no agent can be named for a task."""
-
-    reason: str
-
-
-def by_name(task: Task, _load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
-    """Without a chart only the agent that the task itself names is known."""
-    return (task.routing.agent,) if task.routing.agent is not None else Nobody("any agent may claim it")
-
-
-def by_claiming(_task: Task, _hop: str, _load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
-    """Without a chart nobody is known to have the role of a hop."""
-    return Nobody("any agent may claim it")
-
-
-def nothing_lacks(_task: Task, _agent: str) -> tuple[str, ...]:
-    """Without a chart nobody knows what an agent cannot do."""
-    return ()
-
-
-def nobody_is_able(_task: Task) -> tuple[str, ...]:
-    """Without a chart nobody knows who can do something."""
-    return ()
-
-
-class Crew(msgspec.Struct, frozen=True, kw_only=True):
+class Crew:
     """All agents, the limits of the teams, and which agents fit a task or one of its hops: best first, by load.
 
-    `lacking` is what an agent cannot do of what a task needs, `able` are those that can do all of it. `orchestrators`
-    has who is asked about an agent's work, where its team has such an agent.
+    Without a chart only the agent that a task itself names is known, and nobody knows what an agent cannot do. While
+    the chart is `unusable`, for the reason that it says, no agent gets work.
     """
 
-    seats: Mapping[str, Seat] = {}
-    team_limits: Mapping[str, int] = {}
-    route: Route = by_name
-    route_hop: RouteHop = by_claiming
-    lacking: Callable[[Task, str], tuple[str, ...]] = nothing_lacks
-    able: Callable[[Task], tuple[str, ...]] = nobody_is_able
-    orchestrators: Mapping[str, str] = {}
+    def __init__(
+        self,
+        chart: OrgChart | None = None,
+        *,
+        unusable: str | None = None,
+        seats: Mapping[str, Seat] | None = None,
+        team_limits: Mapping[str, int] | None = None,
+    ) -> None:
+        self._chart = chart if chart is not None and chart.declared else None
+        self._unusable = unusable
+        self._routes: dict[Routing, tuple[str, ...] | str] = {}
+        self._busy = -1
+        self.seats = dict(seats or {})
+        self.team_limits = dict(team_limits or {})
+        if self._chart is None:
+            return
+        for agent in self._chart.agents:
+            self.seats[agent.id] = Seat(
+                agent=agent.id,
+                kind=agent.runner.kind,
+                team=agent.team,
+                concurrency=agent.concurrency,
+                limit_ms=routing.run_limit_ms(agent),
+                active=agent.active,
+                ack_ms=agent.runner.ack_timeout_ms,
+            )
+        for team in self._chart.teams:
+            if team.limits.max_concurrent is not None:
+                self.team_limits[team.id] = team.limits.max_concurrent
 
     def limit_of(self, agent: str) -> int | None:
         """How long a run of this agent may take."""
         seat = self.seats.get(agent)
         return seat.limit_ms if seat is not None else None
 
+    def route(self, task: Task, load: Mapping[str, int]) -> tuple[str, ...] | str:
+        """The agents for a task, or why there is none.
 
-def crew_of(chart: OrgChart) -> Crew:
-    """Everybody in the chart, with their limits."""
-    if not chart.declared:
-        return Crew()
-    seats = {
-        agent.id: Seat(
-            agent=agent.id,
-            kind=agent.runner.kind,
-            team=agent.team,
-            concurrency=agent.concurrency,
-            limit_ms=routing.run_limit_ms(agent),
-            active=agent.active,
-            ack_ms=agent.runner.ack_timeout_ms,
-        )
-        for agent in chart.agents
-    }
-    limits = {team.id: team.limits.max_concurrent for team in chart.teams if team.limits.max_concurrent is not None}
-
-    known: dict[Routing, tuple[str, ...] | Nobody] = {}
-    busy = -1
-
-    def routed(task: Task, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
-        """Tasks that ask for the same go to the same, until one more is given out."""
-        nonlocal busy
-        if (total := sum(load.values())) != busy:
-            busy = total
-            known.clear()
-        answer = known.get(task.routing) if not task.profile else None
+        Tasks that ask for the same go to the same, until one more is given out.
+        """
+        if self._unusable is not None:
+            return self._unusable
+        if self._chart is None:
+            return (task.routing.agent,) if task.routing.agent is not None else _ANYBODY
+        if (total := sum(load.values())) != self._busy:
+            self._busy = total
+            self._routes.clear()
+        answer = self._routes.get(task.routing) if not task.profile else None
         if answer is None:
-            found = routing.route(chart, routing.work_of(task.routing, task.profile), load)
-            answer = (found.agent,) if found.agent is not None else Nobody(found.reason)
+            found = routing.route(self._chart, routing.work_of(task.routing, task.profile), load)
+            answer = (found.agent,) if found.agent is not None else found.reason
             if not task.profile:
-                known[task.routing] = answer
+                self._routes[task.routing] = answer
         return answer
 
-    def routed_hop(task: Task, hop: str, load: Mapping[str, int]) -> tuple[str, ...] | Nobody:
+    def route_hop(self, task: Task, hop: str, load: Mapping[str, int]) -> tuple[str, ...] | str:
         """The agents with the hop's role that may do what the task requires; none judges its own work."""
+        if self._unusable is not None:
+            return self._unusable
+        if self._chart is None:
+            return _ANYBODY
         workflow = workflow_of(task)
         asked = routing.work_of(Routing(role=workflow.hop(hop).role), task.profile)
-        found = routing.route(chart, msgspec.structs.replace(asked, capabilities=()), load)
+        found = routing.route(self._chart, msgspec.structs.replace(asked, capabilities=()), load)
         if not found.candidates:
-            return Nobody(found.reason)
+            return found.reason
         others = tuple(agent for agent in found.candidates if not hops.judges_own(workflow, hop, agent))
-        return others or Nobody(f"{', '.join(found.candidates)} did what it judges")
+        return others or f"{', '.join(found.candidates)} did what it judges"
 
-    return Crew(
-        seats=seats,
-        team_limits=limits,
-        route=routed,
-        route_hop=routed_hop,
-        lacking=partial(_lacking, chart),
-        able=partial(_able, chart),
-        orchestrators=_orchestrators(chart),
-    )
+    def lacking(self, task: Task, agent: str) -> tuple[str, ...]:
+        """What an agent cannot do of what the task needs; of one that the chart does not list nobody knows."""
+        if self._chart is None or agent not in self._chart.by_id:
+            return ()
+        work = routing.work_of(task.routing, task.profile)
+        return routing.lacking(self._chart.skills[agent], dict(work.capabilities))
 
+    def able(self, task: Task) -> tuple[str, ...]:
+        """The active agents that can do all that the task needs."""
+        agents = self._chart.agents if self._chart is not None else ()
+        return tuple(agent.id for agent in agents if agent.active and not self.lacking(task, agent.id))
 
-def _orchestrators(chart: OrgChart) -> dict[str, str]:
-    """Who is asked about each agent's work: the orchestrator of its team, where that is another agent."""
-    found = {team.id: team.orchestrator for team in chart.teams if team.orchestrator in chart.by_id}
-    asked = {agent.id: found.get(agent.team or "") for agent in chart.agents}
-    return {name: one for name, one in asked.items() if one is not None and one != name}
-
-
-def _lacking(chart: OrgChart, task: Task, agent: str) -> tuple[str, ...]:
-    """What an agent cannot do of what the task needs; of one that the chart does not list nobody knows."""
-    if agent not in chart.by_id:
-        return ()
-    return routing.lacking(chart.skills[agent], dict(routing.work_of(task.routing, task.profile).capabilities))
-
-
-def _able(chart: OrgChart, task: Task) -> tuple[str, ...]:
-    return tuple(agent.id for agent in chart.agents if agent.active and not _lacking(chart, task, agent.id))
+    def orchestrator_of(self, agent: str) -> str | None:
+        """Who is asked about an agent's work: the orchestrator of its team, where that is another agent."""
+        known = self._chart.by_id.get(agent) if self._chart is not None else None
+        if self._chart is None or known is None:
+            return None
+        team = self._chart.teams_by_id.get(known.team or "")
+        asked = team.orchestrator if team is not None else None
+        return asked if asked in self._chart.by_id and asked != agent else None
 
 
 class Capacity:

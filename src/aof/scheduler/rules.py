@@ -27,7 +27,7 @@ from aof.org import authorization
 from aof.org.model import HUMAN
 from aof.runs.evolve import running_for
 from aof.runs.model import lease_end
-from aof.scheduler.model import STARTED, Action, Crew, Nobody, Plan, Seat, Snapshot, View
+from aof.scheduler.model import STARTED, Action, Crew, Plan, Seat, Snapshot, View
 from aof.tasks.graph import retry_at
 from aof.tasks.model import Lease, Task
 from aof.workflows.model import HopState, Workflow, workflow_of
@@ -50,7 +50,7 @@ def out_of_time(view: View, task: Task) -> Action | None:
     lease = task.lease
     if lease is None:
         return None
-    orchestrator = view.crew.orchestrators.get(lease.agent)
+    orchestrator = view.crew.orchestrator_of(lease.agent)
     deadline = deadline_of(task)
     if deadline is not None and deadline <= view.now:
         reason = f"the deadline {task.constraints['deadline']} of {task.id} has passed"
@@ -84,7 +84,7 @@ def _completion(view: View, task: Task, workflow: Workflow, hop: HopState) -> Ac
         return None
     sender = max(before, key=lambda one: one.ended_at or "").agent
     named = view.crew.route_hop(task, hop.id, view.capacity.agents)
-    if isinstance(named, Nobody) or sender is None or named[0] == sender:
+    if isinstance(named, str) or sender is None or named[0] == sender:
         return None
     reason = f"hop {hop.id} opened at {hop.opened_at}"
     return _begun(view, task, "task_completion", sender, named[0], reason, None, hop.id)
@@ -405,8 +405,8 @@ def _assign(view: View, task: Task) -> Verdict:
     if (reason := _waiting(view, task) or _too_early(view, task) or view.capacity.busy_resource(task)) is not None:
         return reason
     named = view.crew.route(task, view.capacity.agents)
-    if isinstance(named, Nobody):
-        return named.reason
+    if isinstance(named, str):
+        return named
     agent, why_not = view.first_fit(named)
     if agent is None:
         return why_not
@@ -545,8 +545,8 @@ def _taker(view: View, task: Task, hop: HopState) -> tuple[str | None, str]:
         view.again(at)
         return None, f"is retried at {hop.not_before}, after failure {hop.failures}"
     named = view.crew.route_hop(task, hop.id, view.capacity.agents)
-    if isinstance(named, Nobody):
-        return None, f"is ready: {named.reason}"
+    if isinstance(named, str):
+        return None, f"is ready: {named}"
     agent, why_not = view.first_fit(named)
     return agent, f"is ready: {why_not}"
 

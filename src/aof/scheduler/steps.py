@@ -87,6 +87,19 @@ class WorkerHost(Protocol):
 
 
 CHANGED = "it has changed in the meantime"
+_PLAIN: dict[str, Callable[..., OnTask]] = {
+    "promote": commands.Promote,
+    "deadletter": commands.DeadLetter,
+    "gate_elapsed": commands.Approve,
+    "archive": commands.ArchiveTask,
+}  # of an action that one command carries out
+TASK_STEPS = (
+    *_PLAIN, "assign", "stale_heartbeat", "requeue", "cascade", "timeout", "hop_timeout", "sla_alert", "overdue_alert",
+)  # fmt: skip
+HANDOFF_STEPS = (
+    "handoff_unanswered", "handoff_begin", "health_check", "handoff_deliver", "handoff_accept", "handoff_ask",
+    "handoff_remind", "handoff_timeout", "handoff_return", "handoff_withdraw",
+)  # fmt: skip
 
 
 class TaskSteps:
@@ -101,7 +114,28 @@ class TaskSteps:
 
     def carry_out(self, action: Action, task: Task | None) -> str | None:
         """Do it; why it was not done, if so."""
-        return CHANGED if task is None else _CARRIERS[action.action](self, action, task)
+        done: str | None = CHANGED
+        if task is None:
+            return done
+        plain = _PLAIN.get(action.action)
+        if plain is not None:
+            return self._did(plain(actor=OURSELVES, task_id=task.id, reason=action.reason))
+        match action.action:
+            case "assign":
+                done = self._assign(action, task)
+            case "stale_heartbeat":
+                done = self._expire(action, task)
+            case "requeue" | "cascade":
+                done = self._stop(action, task)
+            case "timeout":
+                done = self._time_out(action, task)
+            case "hop_timeout":
+                done = self._did(commands.TimeOut(actor=OURSELVES, task_id=task.id, hop=action.hop or ""))
+            case "sla_alert" | "overdue_alert":
+                due, why = task.due if action.action == "overdue_alert" else None, action.reason
+                alert = commands.Alert(actor=OURSELVES, task_id=task.id, status=task.status, due=due, reason=why)
+                done = self._did(alert)
+        return done
 
     def untrusted(self, action: Action) -> str | None:
         """Why the agent of an action is not started: nobody has trusted its command."""
@@ -114,25 +148,6 @@ class TaskSteps:
 
     def _did(self, command: commands.OnTask) -> str | None:
         return None if self.execute(command).events else CHANGED
-
-    def _promote(self, action: Action, task: Task) -> str | None:
-        return self._did(commands.Promote(actor=OURSELVES, task_id=task.id, reason=action.reason))
-
-    def _deadletter(self, action: Action, task: Task) -> str | None:
-        return self._did(commands.DeadLetter(actor=OURSELVES, task_id=task.id, reason=action.reason))
-
-    def _alert(self, action: Action, task: Task) -> str | None:
-        return self._did(commands.Alert(actor=OURSELVES, task_id=task.id, status=task.status, reason=action.reason))
-
-    def _overdue(self, action: Action, task: Task) -> str | None:
-        alert = commands.Alert(actor=OURSELVES, task_id=task.id, status=task.status, due=task.due, reason=action.reason)
-        return self._did(alert)
-
-    def _archive(self, action: Action, task: Task) -> str | None:
-        return self._did(commands.ArchiveTask(actor=OURSELVES, task_id=task.id, reason=action.reason))
-
-    def _accept(self, action: Action, task: Task) -> str | None:
-        return self._did(commands.Approve(actor=OURSELVES, task_id=task.id, reason=action.reason))
 
     def _expire(self, action: Action, task: Task) -> str | None:
         if why := self.ended_first(task, action):
@@ -165,6 +180,20 @@ class TaskSteps:
         expire = commands.Expire(actor=OURSELVES, run=run, task_id=task.id)
         return messages_service.recover_run(self._environment, task, expire, self.execute, self._dispatcher.actor)
 
+    def _assign(self, action: Action, task: Task) -> str | None:
+        if self._host is None or action.agent is None:
+            return self.untrusted(action) or f"{action.agent} is started by 'aof up'"
+        return self._host.begin(task, action.agent, action.hop)
+
+    def _stop(self, action: Action, task: Task) -> str | None:
+        """End a run with its worker, which this process hosts or whose host has died."""
+        assert self._host is not None
+        assert action.run_id is not None
+        cancelled = action.action == "cascade"
+        if cancelled and action.run_id in self._host.hosted:
+            return self._host.stop(action.run_id, "cancelled")
+        return self._host.clear(task, action.run_id, "cancelled" if cancelled else "lost")
+
     def _time_out(self, action: Action, task: Task) -> str | None:
         if self._host is not None and action.run_id is not None and action.run_id in self._host.hosted:
             return self._host.stop(action.run_id, "timeout")
@@ -181,48 +210,8 @@ class TaskSteps:
             )
         )
 
-    def _hop_timeout(self, action: Action, task: Task) -> str | None:
-        return self._did(commands.TimeOut(actor=OURSELVES, task_id=task.id, hop=action.hop or ""))
 
-    def _assign(self, action: Action, task: Task) -> str | None:
-        if self._host is None or action.agent is None:
-            return self.untrusted(action) or f"{action.agent} is started by 'aof up'"
-        return self._host.begin(task, action.agent, action.hop)
-
-    def _cascade(self, action: Action, task: Task) -> str | None:
-        assert self._host is not None
-        assert action.run_id is not None
-        if action.run_id in self._host.hosted:
-            return self._host.stop(action.run_id, "cancelled")
-        return self._host.clear(task, action.run_id, "cancelled")
-
-    def _requeue(self, action: Action, task: Task) -> str | None:
-        assert self._host is not None
-        assert action.run_id is not None
-        return self._host.clear(task, action.run_id, "lost")
-
-
-_CARRIERS: dict[str, Callable[[TaskSteps, Action, Task], str | None]] = {
-    "promote": TaskSteps._promote,  # noqa: SLF001 - the table of this class
-    "assign": TaskSteps._assign,  # noqa: SLF001
-    "stale_heartbeat": TaskSteps._expire,  # noqa: SLF001
-    "requeue": TaskSteps._requeue,  # noqa: SLF001
-    "deadletter": TaskSteps._deadletter,  # noqa: SLF001
-    "timeout": TaskSteps._time_out,  # noqa: SLF001
-    "hop_timeout": TaskSteps._hop_timeout,  # noqa: SLF001
-    "sla_alert": TaskSteps._alert,  # noqa: SLF001
-    "overdue_alert": TaskSteps._overdue,  # noqa: SLF001
-    "gate_elapsed": TaskSteps._accept,  # noqa: SLF001
-    "cascade": TaskSteps._cascade,  # noqa: SLF001
-    "archive": TaskSteps._archive,  # noqa: SLF001
-}
-TASK_STEPS = tuple(_CARRIERS)
-
-
-BEGIN = "handoff_begin"
-CHECK = "health_check"
 OPEN_HANDOFFS = Query(open_handoffs=True, archived=True, counted=False)
-_CHANGED = "it has changed in the meantime"
 
 
 class HandoffSteps:
@@ -264,16 +253,45 @@ class HandoffSteps:
     def carry_out(self, action: Action, snapshot: Snapshot) -> str | None:
         """Do it; why it was not done, if so."""
         if action.action == "handoff_unanswered":
-            return self._did(_said(action))
-        if action.action == BEGIN:
+            return self._did(
+                handoffs_delegation.RecordUnanswered(
+                    actor=OURSELVES, task_id=action.task_id, handoff_id=action.handoff_id or "", reason=action.reason
+                )
+            )
+        if action.action == "handoff_begin":
             return self._begin(action)
-        if action.action == CHECK:
+        if action.action == "health_check":
             return self.health.check(action.agent or "", snapshot)
-        found = next((one for _, one in snapshot.handed if one.id == action.handoff_id), None)
-        return _CHANGED if found is None else _STEPS[action.action](self, action, found)
+        handoff = next((one for _, one in snapshot.handed if one.id == action.handoff_id), None)
+        return CHANGED if handoff is None else self._go_on(action, handoff)
+
+    def _go_on(self, action: Action, handoff: Handoff) -> str | None:
+        match action.action:
+            case "handoff_deliver":
+                done = self._did(answers.Deliver(actor=OURSELVES, task_id=action.task_id, handoff_id=handoff.id))
+            case "handoff_accept":
+                done = self._accept(action, handoff)
+            case "handoff_ask":
+                done = self._ask(action, handoff)
+            case "handoff_remind":
+                done = self._did(answers.Remind(actor=OURSELVES, task_id=action.task_id, handoff_id=handoff.id))
+            case "handoff_timeout":
+                done = self._time_out(action, handoff)
+            case "handoff_return":
+                done = self._return(action, handoff)
+            case _:  # handoff_withdraw
+                withdraw = answers.Withdraw(
+                    actor=OURSELVES,
+                    agent=handoff.from_agent,
+                    task_id=action.task_id,
+                    handoff_id=handoff.id,
+                    reason=action.reason,
+                )
+                done = self._did(withdraw)
+        return done
 
     def _did(self, command: OnTask) -> str | None:
-        return None if self._execute(command).events else _CHANGED
+        return None if self._execute(command).events else CHANGED
 
     def _begin(self, action: Action) -> str | None:
         """Hand over for an agent, for a reason that the plan has found."""
@@ -292,9 +310,6 @@ class HandoffSteps:
             actor=OURSELVES, agent=action.agent, task_id=action.task_id, proposal=proposal, detected=True
         )
         return self._did(command)
-
-    def _deliver(self, action: Action, handoff: Handoff) -> str | None:
-        return self._did(answers.Deliver(actor=OURSELVES, task_id=action.task_id, handoff_id=handoff.id))
 
     def _accept(self, action: Action, handoff: Handoff) -> str | None:
         """For an agent that is started: the run begins when the scheduler assigns the task."""
@@ -316,10 +331,7 @@ class HandoffSteps:
         (task,) = self._environment.store.records((action.task_id,))
         ask = partial(handoffs_delegation.answer_task, task, handoff)
         done = with_new_id(self._environment, lambda task_id: self._execute(ask(task_id)))
-        return None if done.events else _CHANGED
-
-    def _remind(self, action: Action, handoff: Handoff) -> str | None:
-        return self._did(answers.Remind(actor=OURSELVES, task_id=action.task_id, handoff_id=handoff.id))
+        return None if done.events else CHANGED
 
     def _time_out(self, action: Action, handoff: Handoff) -> str | None:
         """An agent that does not even acknowledge cannot be reached."""
@@ -360,34 +372,6 @@ class HandoffSteps:
         ]
         return str(results[-1].get("notes") or "") if results else ""
 
-    def _withdraw(self, action: Action, handoff: Handoff) -> str | None:
-        command = answers.Withdraw(
-            actor=OURSELVES,
-            agent=handoff.from_agent,
-            task_id=action.task_id,
-            handoff_id=handoff.id,
-            reason=action.reason,
-        )
-        return self._did(command)
-
-
-def _said(action: Action) -> handoffs_delegation.RecordUnanswered:
-    return handoffs_delegation.RecordUnanswered(
-        actor=OURSELVES, task_id=action.task_id, handoff_id=action.handoff_id or "", reason=action.reason
-    )
-
-
-_STEPS: dict[str, Callable[[HandoffSteps, Action, Handoff], str | None]] = {
-    "handoff_deliver": HandoffSteps._deliver,  # noqa: SLF001 - the table of this class
-    "handoff_accept": HandoffSteps._accept,  # noqa: SLF001
-    "handoff_ask": HandoffSteps._ask,  # noqa: SLF001
-    "handoff_remind": HandoffSteps._remind,  # noqa: SLF001
-    "handoff_timeout": HandoffSteps._time_out,  # noqa: SLF001
-    "handoff_return": HandoffSteps._return,  # noqa: SLF001
-    "handoff_withdraw": HandoffSteps._withdraw,  # noqa: SLF001
-}
-HANDOFF_STEPS = ("handoff_unanswered", BEGIN, CHECK, *_STEPS)
-
 
 Probe = Callable[[Agent], int | None]  # the milliseconds until the agent answered; None without an answer
 _AT_ONCE = 0
@@ -427,7 +411,7 @@ class Health:
         chart = self._environment.chart.readable()
         agent = chart.by_id.get(name) if chart is not None else None
         if agent is None or name not in self._watches:
-            return "it has changed in the meantime"
+            return CHANGED
         watch = checked_health(self._watches[name], self._answered(agent, snapshot), self._environment.clock.now())
         self._watches[name] = watch
         if not watch.failures:
@@ -592,7 +576,7 @@ class Housekeeping:
     def prune(self) -> str | None:
         """Remove those records; why that was not done, if so."""
         self._looked = ""
-        return None if self._retention.prune() else "it has changed in the meantime"
+        return None if self._retention.prune() else CHANGED
 
 
 NOTIFY = "notify"

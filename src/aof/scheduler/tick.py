@@ -16,7 +16,7 @@ from aof.kernel.operation import operation
 from aof.kernel.results import Recovered, Result
 from aof.kernel.unit_of_work import Done
 from aof.scheduler import steps
-from aof.scheduler.model import STARTED, Action, Crew, LeftAlone, Nobody, Plan, Snapshot, crew_of
+from aof.scheduler.model import STARTED, Action, Crew, LeftAlone, Plan, Snapshot
 from aof.scheduler.rules import archive_at, plan
 from aof.scheduler.steps import OPEN_HANDOFFS, HandoffSteps, Housekeeping, WorkerHost
 from aof.store.lists import Query
@@ -202,15 +202,14 @@ class Tick:
         if hop.status != "ready" or hop.not_before is None or millis(hop.not_before) <= self._clock.now():
             return False
         named = crew.route_hop(task, hop.id, {})
-        return not isinstance(named, Nobody) and any(crew.seats[agent].kind in STARTED for agent in named)
+        return not isinstance(named, str) and any(crew.seats[agent].kind in STARTED for agent in named)
 
     def crew(self) -> Crew:
         """All agents of the chart. While it is being repaired no agent gets work, and everything else continues."""
         try:
-            return crew_of(self._environment.chart.reachable(self._handoffs.health.known))
+            return Crew(self._environment.chart.reachable(self._handoffs.health.known))
         except UnusableOrgChart as error:
-            nobody = Nobody(error.message)
-            return Crew(route=lambda _task, _load: nobody, route_hop=lambda _task, _hop, _load: nobody)
+            return Crew(unusable=error.message)
 
     def snapshot(self, *, explain: bool) -> Snapshot:
         """What a plan is made from."""
