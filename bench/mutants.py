@@ -1,12 +1,13 @@
 """Do the tests notice when a rule is wrong? Change a module in many small ways and see which changes a test fails for.
 
-    .venv/bin/python -m bench.mutants src/aof/runs/leases.py tests/runs tests/kernel
-    .venv/bin/python -m bench.mutants --sample 40 --seed 7 src/aof/tasks/rules.py tests/tasks
+    .venv/bin/python -m bench.mutants src/aof/runs/leases.py --tests tests/runs tests/kernel
+    .venv/bin/python -m bench.mutants src/aof/tasks/*.py --tests tests/tasks --sample 40 --seed 7
 
-Each mutant is the module with one change: a comparison or condition turned round, a constant, a returned value or a
-statement gone. The tests run once to see which of them runs which lines; each mutant then gets those that run its
-line, in a process of its own that never writes a file of the source. A mutant that no test fails for is printed: either
-a test is missing, or the change makes no difference. Processes that a test starts run the module as it is.
+Each mutant is a module with one change: a comparison or condition turned round, a number or a word that something is
+compared with, a returned value or a statement gone. The tests run once to see which of them runs which lines; each
+mutant then gets those that run its line, in a process of its own that never writes a file of the source. A mutant that
+no test fails for is printed: either a test is missing, or the change makes no difference. Processes that a test starts
+run the module as it is.
 """
 
 from __future__ import annotations
@@ -127,8 +128,8 @@ def _variants(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
             yield ast.Constant(not value), f"{value} → {not value}"
         case ast.Constant(value=int() as value):
             yield ast.Constant(value + 1), f"{value} → {value + 1}"
-        case ast.Constant(value=str() as value) if value and value.replace("_", "").replace("-", "").isalnum():
-            yield ast.Constant(f"{value}x"), f"{value!r} changed"
+        case ast.Compare(left=left, ops=ops, comparators=[ast.Constant(value=str() as word)]):
+            yield ast.Compare(left, ops, [ast.Constant(f"{word}x")]), f"{word!r} changed"
         case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant):
             yield ast.Return(ast.Constant(None)), "returns None"
         case ast.Raise() | ast.Continue() | ast.Break() | ast.Expr(value=ast.Call()) | ast.AugAssign():
@@ -136,29 +137,32 @@ def _variants(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
 
 
 class Trace:
-    """A pytest plugin that notes which lines of a file each test runs, and how long it takes."""
+    """A pytest plugin that notes which lines of some files each test runs, and how long it takes."""
 
-    def __init__(self, path: str) -> None:
-        self._path, self._now = path, ""
-        self.lines: dict[str, set[int]] = {}
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._lines: dict[str, set[int]] = {path: set() for path in paths}
+        self.lines: dict[str, dict[str, list[int]]] = {path: {} for path in paths}
         self.seconds: dict[str, float] = {}
 
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
+    def pytest_runtest_logstart(self) -> None:
         """A test begins."""
-        self._now, self._began = nodeid, time.monotonic()
-        self.lines[nodeid] = set()
+        self._began = time.monotonic()
         sys.settrace(self._called)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """And ends."""
         sys.settrace(None)
         self.seconds[nodeid] = time.monotonic() - self._began
+        for path, lines in self._lines.items():
+            if lines:
+                self.lines[path][nodeid] = sorted(lines)
+                lines.clear()
 
     def _called(self, frame: FrameType, _event: str, _given: object) -> Callable[..., Any] | None:
-        return self._line if frame.f_code.co_filename == self._path else None
+        return self._line if frame.f_code.co_filename in self._lines else None
 
     def _line(self, frame: FrameType, _event: str, _given: object) -> Callable[..., Any]:
-        self.lines[self._now].add(frame.f_lineno)
+        self._lines[frame.f_code.co_filename].add(frame.f_lineno)
         return self._line
 
 
@@ -182,12 +186,11 @@ def _tested(tests: Sequence[str], *plugins: object) -> int:
     return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], [Brief(), *plugins]))
 
 
-def _traced(path: str, tests: Sequence[str], answer: str) -> None:
+def _traced(paths: Sequence[str], tests: Sequence[str], answer: str) -> None:
     os.setsid()
-    trace = Trace(path)
+    trace = Trace(paths)
     code = _tested(tests, trace)
-    lines = {test: sorted(found) for test, found in trace.lines.items() if found}
-    Path(answer).write_text(json.dumps({"code": code, "lines": lines, "seconds": trace.seconds}))
+    Path(answer).write_text(json.dumps({"code": code, "lines": trace.lines, "seconds": trace.seconds}))
 
 
 def _mutated(path: str, tree: ast.Module, mutant: Mutant, tests: Sequence[str]) -> None:
@@ -216,9 +219,9 @@ def _run(target: Callable[..., None], *given: object, seconds: float) -> int | N
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print who survives, and how many do not."""
     parser = argparse.ArgumentParser(prog="python -m bench.mutants", description="See which changes no test fails for.")
-    parser.add_argument("module", help="such as src/aof/tasks/rules.py")
-    parser.add_argument("tests", nargs="+", help="files or folders of tests")
-    parser.add_argument("--sample", type=int, default=40, help="how many mutants to try; 0 for all")
+    parser.add_argument("modules", nargs="+", help="such as src/aof/tasks/rules.py")
+    parser.add_argument("--tests", nargs="+", required=True, help="files or folders of tests")
+    parser.add_argument("--sample", type=int, default=40, help="how many mutants of a module to try; 0 for all")
     parser.add_argument("--seed", type=int, default=1, help="for the choice of them")
     options = parser.parse_args(arguments)
     for name in LIBRARIES:
@@ -233,30 +236,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _judge(options: argparse.Namespace, answer: str) -> int:
-    path = str(Path(options.module).resolve())
-    _run(_traced, path, options.tests, answer, seconds=3_600)
+    paths = {module: str(Path(module).resolve()) for module in options.modules}
+    _run(_traced, [*paths.values()], options.tests, answer, seconds=3_600)
     trace = json.loads(Path(answer).read_text())
     if trace["code"]:
         print("The tests fail as it is.", file=sys.stderr)
         return 2
-    tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-    found = list(mutants(tree))
-    chosen = random.Random(options.seed).sample(found, min(options.sample or len(found), len(found)))
-    killed = 0
-    for mutant in sorted(chosen, key=lambda mutant: mutant.lines.start):
-        tests = [test for test, lines in trace["lines"].items() if not mutant.inside or {*lines} & {*mutant.lines}]
-        seconds = STARTUP + 3 * sum(trace["seconds"][test] for test in tests)
-        tests.sort(key=trace["seconds"].__getitem__)
-        code = _run(_mutated, path, tree, mutant, tests, seconds=seconds) if tests else 0
-        if code not in (0, 1, 2, None):  # passed, failed, the module or a test of it does not load, no end
-            raise RuntimeError(f"{mutant.label} at line {mutant.lines.start}: pytest ends with {code}")
-        if code != 0:
-            killed += 1
-        else:
-            run = f"{len(tests)} tests run it" if tests else "no test runs it"
-            print(f"{options.module}:{mutant.lines.start} {mutant.label}: survived, {run}", flush=True)
-    print(f"{options.module}: {killed} of {len(chosen)} killed ({killed / len(chosen):.0%}; {len(found)} in all)")
+    for module, path in paths.items():
+        tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+        found = list(mutants(tree))
+        chosen = random.Random(options.seed).sample(found, min(options.sample or len(found), len(found)))
+        killed = 0
+        for mutant in sorted(chosen, key=lambda mutant: mutant.lines.start):
+            ran = trace["lines"][path].items()
+            tests = [test for test, lines in ran if not mutant.inside or {*lines} & {*mutant.lines}]
+            tests.sort(key=trace["seconds"].__getitem__)
+            if _killed(path, tree, mutant, tests, sum(trace["seconds"][test] for test in tests)):
+                killed += 1
+            else:
+                print(f"{module}:{mutant.lines.start} {mutant.label}: survived, {len(tests)} tests run it", flush=True)
+        print(
+            f"{module}: {killed} of {len(chosen)} killed ({killed / len(chosen):.0%}; {len(found)} in all)", flush=True
+        )
     return 0
+
+
+def _killed(path: str, tree: ast.Module, mutant: Mutant, tests: Sequence[str], seconds: float) -> bool:
+    code = _run(_mutated, path, tree, mutant, tests, seconds=STARTUP + 3 * seconds) if tests else 0
+    if code not in (0, 1, 2, None):  # passed, failed, the module or a test of it does not load, no end
+        raise RuntimeError(f"{mutant.label} at line {mutant.lines.start}: pytest ends with {code}")
+    return code != 0
 
 
 if __name__ == "__main__":

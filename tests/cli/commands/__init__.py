@@ -1,1 +1,0 @@
-"""Tests of `aof.cli.commands`."""
