@@ -539,8 +539,10 @@ def test_reading_never_fails_and_changing_keeps_every_other_line(text: str) -> N
 
 
 CHANGES = st.one_of(
-    st.builds(charter_rules.SetField, section=st.just(1), key=st.sampled_from(charter_rules.METADATA), value=LINES),
-    st.builds(charter_rules.SetField, section=st.just(5), key=st.sampled_from(charter_rules.GOVERNANCE), value=LINES),
+    st.builds(charter_rules.SetField, section=st.just(1), key=st.sampled_from([*charter_rules.METADATA]), value=LINES),
+    st.builds(
+        charter_rules.SetField, section=st.just(5), key=st.sampled_from([*charter_rules.GOVERNANCE]), value=LINES
+    ),
     st.builds(charter_rules.SetLane, lane=LANES),
     st.builds(charter_rules.DropLane, name=NAMES),
     st.builds(charter_rules.SetParticipant, participant=PEOPLE),

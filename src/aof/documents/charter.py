@@ -4,43 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
 from aof.documents import charter_rules, hand_edits, markdown, projection, worklog_rules, worklog_text
-from aof.documents.charter_rules import (
-    BANDS,
-    CONTRACT,
-    GOVERNANCE,
-    LANES,
-    METADATA,
-    NONE,
-    ROSTER,
-    TITLES,
-    Band,
-    Change,
-    Charter,
-    CharterLane,
-    Contract,
-    DropLane,
-    DropParticipant,
-    Escalation,
-    Gate,
-    Governance,
-    Item,
-    Participant,
-    SetAcceptance,
-    SetField,
-    SetGate,
-    SetLane,
-    SetParticipant,
-    SetWindow,
-    Sign,
-    Signature,
-    TickItem,
-    unpacked,
-)
 from aof.documents.hand_edits import HandEdit
 from aof.documents.markdown import (
     Line,
@@ -70,11 +38,23 @@ SETTINGS: Final = ("Setting", "Value")
 GATES: Final = ("Band", "Scope")
 LEVELS: Final = ("Level", "Step", "Window")
 UNSIGNED: Final = "(not signed yet)"
-_HEADERS: Final = {1: FIELDS, 2: ROSTER, 3: LANES, 4: FIELDS, 5: SETTINGS, 6: GATES, 7: LEVELS}
-_BAND_NAMES: Final[Mapping[Band, str]] = {"auto": BANDS[0], "delay": BANDS[1], "approval": BANDS[2]}
+_HEADERS: Final = {
+    1: FIELDS,
+    2: charter_rules.ROSTER,
+    3: charter_rules.LANES,
+    4: FIELDS,
+    5: SETTINGS,
+    6: GATES,
+    7: LEVELS,
+}
+_BAND_NAMES: Final[Mapping[charter_rules.Band, str]] = {
+    "auto": charter_rules.BANDS[0],
+    "delay": charter_rules.BANDS[1],
+    "approval": charter_rules.BANDS[2],
+}
 _BANDS: Final = {name.casefold(): band for band, name in _BAND_NAMES.items()}
 _SECTION, _SUBSECTION = 2, 3
-_NUMBERS: Final = {title.casefold(): number for number, title in TITLES.items()}
+_NUMBERS: Final = {title.casefold(): number for number, title in charter_rules.TITLES.items()}
 _NUMBERED_TITLE: Final = re.compile(r"(\d{1,2})[).:]?[ \t]*(.*)\Z")
 _BULLET: Final = re.compile(r"[ \t]*[-*+][ \t]+(.*)\Z")
 _NUMBERED_LINE: Final = re.compile(r"[ \t]*\d{1,4}[.)][ \t]+(.*?)[ \t]*\Z")
@@ -126,7 +106,7 @@ def _number_of(title: str) -> int:
     if name in _NUMBERS:
         return _NUMBERS[name]
     number = int(found[1]) if found else 0
-    return number if number in TITLES else 0
+    return number if number in charter_rules.TITLES else 0
 
 
 def _fields(lines: Sequence[Line]) -> Iterator[tuple[str, str, int]]:
@@ -148,46 +128,34 @@ def _fields(lines: Sequence[Line]) -> Iterator[tuple[str, str, int]]:
 # Reading
 
 
-def parse_charter(text: str) -> Charter:
+def parse_charter(text: str) -> charter_rules.Charter:
     """The charter that a text holds; the first section of a number counts."""
     there: dict[int, Sequence[Line]] = {}
     for section in sections(text):
         there.setdefault(section.number, section.lines)
-    found: dict[int, Sequence[Line]] = {number: there.get(number, ()) for number in TITLES}
+    found: dict[int, Sequence[Line]] = {number: there.get(number, ()) for number in charter_rules.TITLES}
     about, contract, rules = (_values(found[number]) for number in (1, 4, 5))
-    return Charter(
-        session_id=about.get("session id", ""),
-        date=about.get("date", ""),
-        project=about.get("project", ""),
-        milestone=about.get("milestone", ""),
-        risk_tier=about.get("risk tier", ""),
+    shared = {name: named(contract.get(key.casefold(), "")) for key, name in charter_rules.CONTRACT.items()}
+    settings = {name: rules.get(key.casefold(), "") for key, name in charter_rules.GOVERNANCE.items()}
+    metadata: dict[str, Any] = {name: about.get(key.casefold(), "") for key, name in charter_rules.METADATA.items()}
+    return charter_rules.Charter(
+        **metadata,
         roster=tuple(
-            Participant(role=role, agent=named(agent), model=named(kind), lane=named(lane), line=line)
+            charter_rules.Participant(role=role, agent=named(agent), model=named(kind), lane=named(lane), line=line)
             for (role, agent, kind, lane, *_), line in _rows(found[2], 4)
         ),
         lanes=tuple(
-            CharterLane(name=named(lane), owner=named(owner), patterns=items(scope), line=line)
+            charter_rules.CharterLane(name=named(lane), owner=named(owner), patterns=items(scope), line=line)
             for (lane, owner, scope, *_), line in _rows(found[3], 3)
         ),
-        contract=Contract(
-            location=named(contract.get("contract location", "")),
-            owner=named(contract.get("contract owner", "")),
-            tests=named(contract.get("validation tests", "")),
-            status=contract.get("status", "") or "Not started",
-        ),
-        governance=Governance(
-            decision_mode=rules.get("decision mode", "") or "consent",
-            objection_window=rules.get("objection window", "") or charter_rules.ONE_CYCLE,
-            cross_review_mode=rules.get("cross-review mode", "") or "aspirational",
-            merge_policy=rules.get("merge policy", ""),
-            test_policy=rules.get("test policy", ""),
-        ),
+        contract=charter_rules.Contract(**shared | {"status": contract.get("status", "") or "Not started"}),
+        governance=charter_rules.Governance(**{name: value for name, value in settings.items() if value}),
         gates=_parse_gates(found[6]),
-        escalation=_parse_escalation(found[7]) if 7 in there else Escalation(),  # noqa: PLR2004 - the section
+        escalation=_parse_escalation(found[7]) if 7 in there else charter_rules.Escalation(),  # noqa: PLR2004 - the section
         acceptance=tuple(_numbered(found[8])),
         handshakes=tuple(_parse_handshakes(found[9])),
         checklist=tuple(
-            Item(text=box[2], done=box[1] != " ", line=line.number)
+            charter_rules.Item(text=box[2], done=box[1] != " ", line=line.number)
             for line in found[10]
             if line.kind == "text" and (box := _CHECKBOX.match(line.text))
         ),
@@ -229,8 +197,8 @@ def _rows(lines: Sequence[Line], least: int) -> list[tuple[tuple[str, ...], int]
     ]
 
 
-def _parse_gates(lines: Sequence[Line]) -> tuple[Gate, ...]:
-    found: list[Gate] = []
+def _parse_gates(lines: Sequence[Line]) -> tuple[charter_rules.Gate, ...]:
+    found: list[charter_rules.Gate] = []
     for key, value, line in _fields(lines):
         name, _, inside = key.partition("(")
         band = _BANDS.get(name.strip().casefold())
@@ -239,11 +207,11 @@ def _parse_gates(lines: Sequence[Line]) -> tuple[Gate, ...]:
         wait = _DELAY.search(value) if band == "delay" else None
         scope = value[: wait.start()] if wait and seconds(wait.group()) else value
         delay = seconds(inside) or (seconds(wait.group()) if wait else 0)
-        found.append(Gate(band=band, scope=items(scope), delay_seconds=delay, line=line))
+        found.append(charter_rules.Gate(band=band, scope=items(scope), delay_seconds=delay, line=line))
     return tuple(found)
 
 
-def _parse_escalation(lines: Sequence[Line]) -> Escalation:
+def _parse_escalation(lines: Sequence[Line]) -> charter_rules.Escalation:
     """The levels from a table or a numbered list, and the window of the rebuttal."""
     levels = {
         int(level): (name, window)
@@ -255,7 +223,7 @@ def _parse_escalation(lines: Sequence[Line]) -> Escalation:
         levels[place] = name.strip().rstrip(":").strip(), window.rstrip(")")
     values = _values(lines)
     name, window = levels.get(_REBUTTAL, ("", ""))
-    return Escalation(
+    return charter_rules.Escalation(
         levels=tuple(name for _, (name, _) in sorted(levels.items())),
         rebuttal_cycles=_cycles(window or name),
         tie_break=values.get("tie-break condition", "") or values.get("tie-break", ""),
@@ -276,13 +244,13 @@ def _numbered(lines: Sequence[Line]) -> Iterator[str]:
     return (one[1] for one in found if one is not None)
 
 
-def _parse_handshakes(lines: Sequence[Line]) -> Iterator[Signature]:
+def _parse_handshakes(lines: Sequence[Line]) -> Iterator[charter_rules.Signature]:
     for title, line, inside in _parts(lines, _SUBSECTION):
         values: dict[str, str] = {}
         for key, value, _ in _fields(inside):
             values.setdefault(key.casefold(), value)
         role = _ROLE.match(values.get("role", ""))
-        yield Signature(
+        yield charter_rules.Signature(
             agent=named(title),
             signed=named(values.get("signed", "")),
             role=role[1] if role else "",
@@ -297,18 +265,9 @@ def _parse_handshakes(lines: Sequence[Line]) -> Iterator[Signature]:
 # Writing
 
 
-def render_charter(charter: Charter) -> str:
+def render_charter(charter: charter_rules.Charter) -> str:
     """The whole file; read again it is the same charter."""
     contract, rules, escalation = charter.contract, charter.governance, charter.escalation
-    about = (charter.session_id, charter.date, charter.project, charter.milestone, charter.risk_tier)
-    shared = (contract.location, contract.owner, contract.tests, contract.status)
-    settings = (
-        rules.decision_mode,
-        rules.objection_window,
-        rules.cross_review_mode,
-        rules.merge_policy,
-        rules.test_policy,
-    )
     levels = [
         (str(number), one_line(name), _window(escalation.rebuttal_cycles) if number == _REBUTTAL else "")
         for number, name in enumerate(escalation.levels, 1)
@@ -317,11 +276,11 @@ def render_charter(charter: Charter) -> str:
     for one in charter.handshakes:
         handshakes += [f"### {one_line(one.agent)}", "", *_signature_lines(one), ""]
     bodies = (
-        table(FIELDS, zip(METADATA, map(one_line, about), strict=True)),
-        table(ROSTER, map(_participant_cells, charter.roster)),
-        table(LANES, map(_lane_cells, charter.lanes)),
-        table(FIELDS, zip(CONTRACT, (one_line(value) or NONE for value in shared), strict=True)),
-        table(SETTINGS, zip(GOVERNANCE, map(one_line, settings), strict=True)),
+        table(FIELDS, _said(charter, charter_rules.METADATA)),
+        table(charter_rules.ROSTER, map(_participant_cells, charter.roster)),
+        table(charter_rules.LANES, map(_lane_cells, charter.lanes)),
+        table(FIELDS, ((key, value or charter_rules.NONE) for key, value in _said(contract, charter_rules.CONTRACT))),
+        table(SETTINGS, _said(rules, charter_rules.GOVERNANCE)),
         table(GATES, ((_BAND_NAMES[gate.band], _gate_scope(gate)) for gate in charter.gates)),
         [
             *table(LEVELS, levels),
@@ -338,19 +297,23 @@ def render_charter(charter: Charter) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
+def _said(part: object, fields: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(key, one_line(getattr(part, name))) for key, name in fields.items()]
+
+
 def one_line(text: str) -> str:
     """The text on one line, with nothing hidden."""
     return " ".join(plain_text(text).split())
 
 
 def _heading_of(number: int) -> str:
-    return f"## {number}) {TITLES[number]}"
+    return f"## {number}) {charter_rules.TITLES[number]}"
 
 
-def _gate_scope(gate: Gate) -> str:
+def _gate_scope(gate: charter_rules.Gate) -> str:
     """What a band covers, with its delay."""
     if not gate.scope:
-        return NONE
+        return charter_rules.NONE
     scope = ", ".join(map(one_line, gate.scope))
     return f"{scope} ({_duration(gate.delay_seconds)})" if gate.delay_seconds else scope
 
@@ -366,23 +329,23 @@ def _window(cycles: int) -> str:
     return "1 cycle" if cycles == 1 else f"{cycles} cycles"
 
 
-def _participant_cells(one: Participant) -> tuple[str, ...]:
-    return tuple(map(one_line, (one.role, one.agent, one.model, one.lane or NONE)))
+def _participant_cells(one: charter_rules.Participant) -> tuple[str, ...]:
+    return tuple(map(one_line, (one.role, one.agent, one.model, one.lane or charter_rules.NONE)))
 
 
-def _lane_cells(lane: CharterLane) -> tuple[str, ...]:
+def _lane_cells(lane: charter_rules.CharterLane) -> tuple[str, ...]:
     patterns = ", ".join(f"`{one_line(pattern)}`" for pattern in lane.patterns)
     return (one_line(lane.name), one_line(lane.owner), patterns)
 
 
-def _signature_lines(one: Signature) -> list[str]:
+def _signature_lines(one: charter_rules.Signature) -> list[str]:
     """A handshake below its heading."""
     values = {
         "Signed": one.signed or UNSIGNED,
         "Role": f"{one.role} (lane {one.lane})" if one.lane else one.role,
         "Handshake status": one.status or "open",
-        "Notes": one.notes or NONE,
-        "Timestamp": one.timestamp or NONE,
+        "Notes": one.notes or charter_rules.NONE,
+        "Timestamp": one.timestamp or charter_rules.NONE,
     }
     return [f"- **{key}:** {one_line(value)}" for key, value in values.items()]
 
@@ -392,41 +355,41 @@ def _signature_lines(one: Signature) -> list[str]:
 _Matches = Callable[[tuple[str, ...]], bool]  # whether a row, by its cells, is the one that is meant
 
 
-def apply_changes(text: str, changes: Iterable[Change]) -> str:
+def apply_changes(text: str, changes: Iterable[charter_rules.Change]) -> str:
     """The text after these changes; applied once more, nothing changes."""
     for change in changes:
         text = _changed(text, change)
     return text
 
 
-def _changed(text: str, change: Change) -> str:  # noqa: C901, PLR0911 - one case per kind of change
+def _changed(text: str, change: charter_rules.Change) -> str:  # noqa: C901, PLR0911 - one case per kind of change
     match change:
-        case SetField(section=number, key=key, value=value):
+        case charter_rules.SetField(section=number, key=key, value=value):
             return _with_field(text, number, key, value, lambda found: found.casefold() == key.casefold())
-        case SetParticipant(participant=one) if one.is_maintainer:
+        case charter_rules.SetParticipant(participant=one) if one.is_maintainer:
             return _with_row(text, 2, _participant_cells(one), lambda cells: cells[0].casefold() == "maintainer")
-        case SetParticipant(participant=one):
+        case charter_rules.SetParticipant(participant=one):
             return _with_row(text, 2, _participant_cells(one), lambda cells: _cell(cells, 1) == one.agent)
-        case DropParticipant(agent=agent):
+        case charter_rules.DropParticipant(agent=agent):
             return _without_row(text, 2, lambda cells: _cell(cells, 1) == agent)
-        case SetLane(lane=lane):
+        case charter_rules.SetLane(lane=lane):
             return _with_row(text, 3, _lane_cells(lane), lambda cells: _cell(cells, 0) == lane.name)
-        case DropLane(name=name):
+        case charter_rules.DropLane(name=name):
             return _without_row(text, 3, lambda cells: _cell(cells, 0) == name)
-        case SetGate(gate=gate):
+        case charter_rules.SetGate(gate=gate):
             band = _BAND_NAMES[gate.band]
             same_band = band.casefold()
             return _with_field(
                 text, 6, band, _gate_scope(gate), lambda found: found.partition("(")[0].strip().casefold() == same_band
             )
-        case SetWindow(cycles=cycles):
+        case charter_rules.SetWindow(cycles=cycles):
             row_of_level = (str(_REBUTTAL), charter_rules.LEVELS[1], _window(cycles))
             return _with_row(text, 7, row_of_level, lambda cells: cells[0] == str(_REBUTTAL))
-        case SetAcceptance(criteria=criteria):
+        case charter_rules.SetAcceptance(criteria=criteria):
             return _with_acceptance(text, criteria)
-        case TickItem(number=number, done=done):
+        case charter_rules.TickItem(number=number, done=done):
             return _ticked(text, number, done=done)
-        case Sign(signature=signature):
+        case charter_rules.Sign(signature=signature):
             return _signed(text, signature)
 
 
@@ -470,7 +433,7 @@ def _ticked(text: str, number: int, *, done: bool) -> str:
     return _spliced(text, line.number, line.number + 1, [f"{head}[{'x' if done else ' '}]{rest[2:]}"])
 
 
-def _signed(text: str, one: Signature) -> str:
+def _signed(text: str, one: charter_rules.Signature) -> str:
     """A handshake in the place of the agent's own, among whatever else a person has written there, else at the end."""
     text, section = _present(text, 9)
     lines = _signature_lines(one)
@@ -617,9 +580,9 @@ def _with_logged_rights(text: str, events: Sequence[Event], files: Files) -> tup
     """The text with the gates and the owners of lanes that the log has, unless the maintainer decided on an owner."""
     logged, there = parse_charter(replayed(events)), parse_charter(text)
     lines, owners = text.splitlines(), {lane.name: lane.owner for lane in logged.lanes}
-    changes, by_hand = list[Change](), list[HandEdit]()
+    changes, by_hand = list[charter_rules.Change](), list[HandEdit]()
     if scopes(logged) != scopes(there) and there.gates:
-        changes += [SetGate(gate=gate) for gate in logged.gates]
+        changes += [charter_rules.SetGate(gate=gate) for gate in logged.gates]
         gates = "\n".join(lines[gate.line - 1] for gate in there.gates if gate.line)
         by_hand.append(HandEdit("a person changed the approval gates", gates))
     decided = decisions(files.text(WORKLOG))
@@ -627,13 +590,13 @@ def _with_logged_rights(text: str, events: Sequence[Event], files: Files) -> tup
         owner = owners.get(lane.name, lane.owner)
         if owner == lane.owner or any(lane.name in one and lane.owner in one for one in decided):
             continue
-        changes.append(SetLane(lane=msgspec.structs.replace(lane, owner=owner)))
+        changes.append(charter_rules.SetLane(lane=msgspec.structs.replace(lane, owner=owner)))
         what = f"a person changed the owner of the lane {lane.name!r} from {owner} to {lane.owner} without a decision"
         by_hand.append(HandEdit(what, lines[lane.line - 1]))
     return (apply_changes(text, changes), by_hand) if changes else (text, [])
 
 
-def scopes(charter: Charter) -> dict[str, tuple[str, ...]]:
+def scopes(charter: charter_rules.Charter) -> dict[str, tuple[str, ...]]:
     """What each gate that holds something up covers, and for how long."""
     return {
         gate.band: (*gate.scope, str(gate.delay_seconds))
@@ -660,8 +623,10 @@ def text_after(text: str, event: Event) -> str:
     """The text after an event; one that cannot be read changes nothing."""
     try:
         if event.type == CREATED:
-            return text or render_charter(msgspec.convert(event.payload["charter"], prepare_type(Charter)))
-        return apply_changes(text, unpacked(event.payload["changes"])) if text else text
+            return text or render_charter(
+                msgspec.convert(event.payload["charter"], prepare_type(charter_rules.Charter))
+            )
+        return apply_changes(text, charter_rules.unpacked(event.payload["changes"])) if text else text
     except (KeyError, msgspec.ValidationError):
         return text
 

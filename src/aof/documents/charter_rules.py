@@ -27,9 +27,27 @@ TITLES: Final = {
     9: "Handshake acknowledgments",
     10: "Session kickoff checklist",
 }
-METADATA: Final = ("Session ID", "Date", "Project", "Milestone", "Risk tier")
-CONTRACT: Final = ("Contract location", "Contract owner", "Validation tests", "Status")
-GOVERNANCE: Final = ("Decision mode", "Objection window", "Cross-review mode", "Merge policy", "Test policy")
+# The fields of a section, by the parts of the charter that they say.
+METADATA: Final = {
+    "Session ID": "session_id",
+    "Date": "date",
+    "Project": "project",
+    "Milestone": "milestone",
+    "Risk tier": "risk_tier",
+}
+CONTRACT: Final = {
+    "Contract location": "location",
+    "Contract owner": "owner",
+    "Validation tests": "tests",
+    "Status": "status",
+}
+GOVERNANCE: Final = {
+    "Decision mode": "decision_mode",
+    "Objection window": "objection_window",
+    "Cross-review mode": "cross_review_mode",
+    "Merge policy": "merge_policy",
+    "Test policy": "test_policy",
+}
 ROSTER: Final = ("Role", "Agent", "Model/Provider", "Lane")
 LANES: Final = ("Lane", "Owner", "Files/Scope")
 BANDS: Final = ("Auto", "Notify + Delay", "Approval Required")
@@ -312,7 +330,8 @@ _LINE, _ROWS, _PATTERN = 256, 100, 200
 
 def unwritable_charter(charter: Charter) -> AofError | None:
     """Why this is no charter that could be written."""
-    return _of_fields(charter) or _of_people(charter) or _of_lanes(charter) or _of_gates(charter)
+    scopes = (kernel_limits.items("gate", gate.scope, _ROWS, single_line=True) for gate in charter.gates)
+    return _of_fields(charter) or _of_people(charter) or _of_lanes(charter) or next(filter(None, scopes), None)
 
 
 def _of_fields(charter: Charter) -> AofError | None:
@@ -375,17 +394,6 @@ def _of_lanes(charter: Charter) -> AofError | None:
             )
     names = [lane.name for lane in charter.lanes]
     return InvalidInput("a lane is there twice", "name each lane once") if len(set(names)) < len(names) else None
-
-
-def _of_gates(charter: Charter) -> AofError | None:
-    return next(
-        (
-            found
-            for gate in charter.gates
-            if (found := kernel_limits.items("gate", gate.scope, _ROWS, single_line=True))
-        ),
-        None,
-    )
 
 
 ANY: Final = "**"

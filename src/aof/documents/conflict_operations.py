@@ -113,9 +113,7 @@ def conflict_show(context: CallContext, conflict_id: _Id) -> ConflictShown:
 def conflict_settle(
     context: CallContext,
     conflict_id: _Id,
-    text: Annotated[
-        str, param("what was agreed, decided or is done meanwhile", Spelling(place="TEXT", also=("--text",)))
-    ],
+    text: _Text,
     *,
     agent: _Agent | None = None,
     reasons: _Reasons = (),
@@ -135,9 +133,7 @@ def conflict_settle(
 def conflict_default(
     context: CallContext,
     conflict_id: _Id,
-    text: Annotated[
-        str, param("what was agreed, decided or is done meanwhile", Spelling(place="TEXT", also=("--text",)))
-    ],
+    text: _Text,
     *,
     agent: _Agent | None = None,
     reasons: _Reasons = (),
@@ -228,5 +224,6 @@ def _after(environment: Environment, agent: str, *, in_turn: bool) -> Callable[[
     return unseen
 
 
+_Text = Annotated[str, param("what was agreed, decided or is done meanwhile", Spelling(place="TEXT", also=("--text",)))]
 _Agent = Annotated[str, param("agent that says it; else the caller", Spelling(metavar="A"))]
 _Reasons = Annotated[Sequence[str], param("a reason", Spelling(option="--reason", metavar="T"))]

@@ -8,23 +8,8 @@ from typing import Any
 import msgspec
 
 from aof.errors import AofError, BudgetTooSmall, Call, InvalidInput, InvalidTransition, LockRequired, NotAllowed
+from aof.handoffs import context as shared
 from aof.handoffs.access import lock_missing, subject_task, writer
-from aof.handoffs.context import (
-    ARTIFACT_STATUSES,
-    ARTIFACT_TYPES,
-    CONFLICT_RULES,
-    Artifact,
-    RecordedArtifact,
-    RecordedDecision,
-    SharedContext,
-    Write,
-    Writer,
-    context_of,
-    oversize,
-    reference,
-    top_of,
-    write,
-)
 from aof.handoffs.initiation import Initiate
 from aof.handoffs.model import Handoff
 from aof.handoffs.payload import HandoffProposal
@@ -58,13 +43,13 @@ class ContextCommand(OwnRule, frozen=True, kw_only=True):
         task = subject_task(records, self)
         if isinstance(task, AofError):
             return task
-        top = top_of(records, task)
+        top = shared.top_of(records, task)
         if top.archived:
             return InvalidTransition(f"{top.id} is archived, and its context with it", "create a new task")
         by = writer(records, task, self)
         return by if isinstance(by, AofError) else self.written(records, task, top, by, now)
 
-    def written(self, records: Records, task: Task, top: Task, by: Writer, now: int) -> Verdict:
+    def written(self, records: Records, task: Task, top: Task, by: shared.Writer, now: int) -> Verdict:
         """What the command records in the context of the topmost task."""
         raise NotImplementedError
 
@@ -77,13 +62,13 @@ class SetContext(ContextCommand, frozen=True, kw_only=True):
     base: int | None = None
     conflicts: str | None = None
 
-    def written(self, records: Records, task: Task, top: Task, by: Writer, now: int) -> Verdict:
+    def written(self, records: Records, task: Task, top: Task, by: shared.Writer, now: int) -> Verdict:
         """All of the variables that may be written; the first refusal is answered, and every one recorded."""
         if len(self.variables) > limits.ITEMS or not (self.variables or self.conflicts):
             return InvalidInput("'variables' must name between 1 and 50 variables", "set fewer at once")
         rule: tuple[Draft, ...] = ()
         if self.conflicts is not None:
-            if problem := limits.choice("conflicts", self.conflicts, CONFLICT_RULES):
+            if problem := limits.choice("conflicts", self.conflicts, shared.CONFLICT_RULES):
                 return problem
             if not by.steers:
                 return NotAllowed(
@@ -91,12 +76,13 @@ class SetContext(ContextCommand, frozen=True, kw_only=True):
                     "leave it to the orchestrator, a lead or a maintainer",
                     agent=by.agent,
                 )
-            if self.conflicts != context_of(top).rule:
+            if self.conflicts != shared.context_of(top).rule:
                 rule = (Draft(type="context.rule", task_id=top.id, payload={"rule": self.conflicts}),)
         writes = tuple(
-            Write(name=name, value=value, scope=self.scope, base=self.base) for name, value in self.variables.items()
+            shared.Write(name=name, value=value, scope=self.scope, base=self.base)
+            for name, value in self.variables.items()
         )
-        result = write(top, writes, writer=by, task_id=task.id)
+        result = shared.write(top, writes, writer=by, task_id=task.id)
         refusal = next(iter(result.refusals), None)
         return Decision(drafts=(*rule, *result.drafts), agent=by.agent, refusal=refusal)
 
@@ -109,16 +95,16 @@ class RecordArtifact(ContextCommand, frozen=True, kw_only=True):
     status: str | None = None
     description: str | None = None
 
-    def written(self, records: Records, task: Task, top: Task, by: Writer, now: int) -> Verdict:
+    def written(self, records: Records, task: Task, top: Task, by: shared.Writer, now: int) -> Verdict:
         """A known artifact keeps all that identifies it; one that is superseded makes way for another."""
-        context = context_of(top)
+        context = shared.context_of(top)
         known = next((one for one in context.artifacts[::-1] if one.path == self.path), None)
         if known is not None and known.status == "superseded" and self.status != "superseded":
             known = None
         run = next((lease.run_id for lease in leases(task) if lease.agent == by.agent), None)
         if refusal := self._malformed(known) or self._lacks_lock(task, run):
             return refusal
-        artifact = known or RecordedArtifact(
+        artifact = known or shared.RecordedArtifact(
             id=_artifact_id(f"{top.id}/{top.rev}/{self.path}"),
             type=self.type or "file",  # type: ignore[arg-type] # judged above
             path=self.path,
@@ -135,13 +121,13 @@ class RecordArtifact(ContextCommand, frozen=True, kw_only=True):
         after = _replace(context, artifacts=(*others, artifact))
         payload = {"artifact": msgspec.to_builtins(artifact)}
         drafts = (Draft(type="context.artifact", task_id=top.id, payload=payload),)
-        return oversize(top, after) or Decision(drafts=drafts, agent=by.agent)
+        return shared.oversize(top, after) or Decision(drafts=drafts, agent=by.agent)
 
-    def _malformed(self, known: RecordedArtifact | None) -> AofError | None:
+    def _malformed(self, known: shared.RecordedArtifact | None) -> AofError | None:
         problem = (
             bad_reference("path", self.path)
-            or (limits.choice("type", self.type, ARTIFACT_TYPES) if self.type is not None else None)
-            or (limits.choice("status", self.status, ARTIFACT_STATUSES) if self.status is not None else None)
+            or (limits.choice("type", self.type, shared.ARTIFACT_TYPES) if self.type is not None else None)
+            or (limits.choice("status", self.status, shared.ARTIFACT_STATUSES) if self.status is not None else None)
             or limits.text("description", self.description, limits.PROGRESS)
         )
         if problem is not None or known is None:
@@ -167,9 +153,9 @@ def _artifact_id(name: str) -> str:
     return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-a{digits[17:20]}-{digits[20:32]}"
 
 
-def artifact_of(top: Task, path: str) -> Artifact | None:
+def artifact_of(top: Task, path: str) -> shared.Artifact | None:
     """The artifact that was recorded last under a path."""
-    return next((reference(one) for one in context_of(top).artifacts[::-1] if one.path == path), None)
+    return next((shared.reference(one) for one in shared.context_of(top).artifacts[::-1] if one.path == path), None)
 
 
 class RecordDecision(ContextCommand, frozen=True, kw_only=True):
@@ -187,7 +173,7 @@ class RecordDecision(ContextCommand, frozen=True, kw_only=True):
         fields = {name: getattr(base, name) | getattr(more, name) for name in Needs.__struct_fields__}
         return Needs(**fields | {"read": fields["read"] - fields["write"]})
 
-    def written(self, records: Records, task: Task, top: Task, by: Writer, now: int) -> Verdict:
+    def written(self, records: Records, task: Task, top: Task, by: shared.Writer, now: int) -> Verdict:
         """One more decision, under the next number; or the escalation that it becomes."""
         if problem := limits.text("description", self.description, limits.PROGRESS, required=True):
             return problem
@@ -197,10 +183,10 @@ class RecordDecision(ContextCommand, frozen=True, kw_only=True):
             refusal = may_take(records.policy.org, by.agent, level=None, risk=risk)
             if refusal is not None and (verdict := self._escalated(records, task, by, risk, refusal, now)) is not None:
                 return verdict
-        context = context_of(top)
+        context = shared.context_of(top)
         if decision_made(context, self.description, by.agent) is not None:
             return Decision(agent=by.agent)
-        made = RecordedDecision(
+        made = shared.RecordedDecision(
             decision_id=f"D-{len(context.decisions) + 1}",
             description=self.description.strip(),
             made_by=by.agent,
@@ -211,13 +197,13 @@ class RecordDecision(ContextCommand, frozen=True, kw_only=True):
         payload = msgspec.to_builtins(made)
         del payload["timestamp"]  # the event says when
         drafts = (Draft(type="context.decided", task_id=top.id, payload=payload),)
-        return oversize(top, after) or Decision(drafts=drafts, agent=by.agent)
+        return shared.oversize(top, after) or Decision(drafts=drafts, agent=by.agent)
 
     def _risk(self) -> Risk | None:
         return next((risk for risk in RISKS if risk == self.risk), None)
 
     def _escalated(  # noqa: PLR0917 - who decides what
-        self, records: Records, task: Task, by: Writer, risk: Risk, refusal: BudgetTooSmall, now: int
+        self, records: Records, task: Task, by: shared.Writer, risk: Risk, refusal: BudgetTooSmall, now: int
     ) -> Verdict | None:
         """The escalation of this very decision: begun, under way or turned down; None once it is approved."""
         last = escalation_of(records.handoffs[task.id], self.description, by.agent, risk)
@@ -246,7 +232,7 @@ class RecordDecision(ContextCommand, frozen=True, kw_only=True):
         return Initiate(**same | {"agent": agent}, proposal=proposal)
 
 
-def decision_made(context: SharedContext, description: str, agent: str) -> RecordedDecision | None:
+def decision_made(context: shared.SharedContext, description: str, agent: str) -> shared.RecordedDecision | None:
     """The decision that the agent has made in these words: said again, it is still the same one."""
     same = (agent, description.strip())
     return next((one for one in context.decisions if (one.made_by, one.description) == same), None)

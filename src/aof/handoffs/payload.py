@@ -9,20 +9,9 @@ from typing import Any, Final, Literal
 import msgspec
 
 from aof.errors import AofError, Call, InvalidInput, PayloadTooLarge
+from aof.handoffs import model
 from aof.handoffs.access import writer_of
 from aof.handoffs.context import RecordedArtifact, Write, builtins, oversize, snapshot, top_of, write
-from aof.handoffs.model import (
-    AGGREGATIONS,
-    Aggregation,
-    Constraints,
-    HandoffContext,
-    HandoffType,
-    OnTimeout,
-    RequiredCapability,
-    Trigger,
-    Urgency,
-    uuid4,
-)
 from aof.kernel import limits
 from aof.kernel.commands import Records
 from aof.kernel.events import Draft
@@ -39,7 +28,7 @@ TransferMode = Literal["full", "summary", "relevant_only"]
 MessageKind = Literal["message", "system", "tool_call", "tool_result", "reasoning"]
 TRANSFER_MODES: Final[tuple[TransferMode, ...]] = ("full", "summary", "relevant_only")
 MESSAGE_KINDS: Final[tuple[MessageKind, ...]] = ("message", "system", "tool_call", "tool_result", "reasoning")
-DEFAULT_MODES: Final[dict[HandoffType, TransferMode]] = {
+DEFAULT_MODES: Final[dict[model.HandoffType, TransferMode]] = {
     "sequential": "relevant_only",
     "delegation": "summary",
     "broadcast": "relevant_only",
@@ -148,7 +137,7 @@ def policy_from(given: dict[str, Any]) -> HistoryPolicy | AofError:
 
 
 def transferred(
-    messages: Sequence[ConversationMessage], kind: HandoffType, policy: HistoryPolicy, task: Task
+    messages: Sequence[ConversationMessage], kind: model.HandoffType, policy: HistoryPolicy, task: Task
 ) -> TransferredHistory | AofError:
     """What the receiver of a handoff of that type gets of the conversation."""
     mode = policy.transfer_mode or DEFAULT_MODES[kind]
@@ -218,13 +207,13 @@ class HandoffKind(msgspec.Struct, frozen=True, kw_only=True):
     waits: bool = False
 
 
-KINDS: Final[dict[HandoffType, HandoffKind]] = {
+KINDS: Final[dict[model.HandoffType, HandoffKind]] = {
     "sequential": HandoffKind(returns=False),
     "delegation": HandoffKind(returns=True, timeout=True),
     "broadcast": HandoffKind(returns=True, several=True),
     "escalation": HandoffKind(returns=True, rationale=True, waits=True),
 }
-URGENCY: Final[dict[Priority, Urgency]] = {
+URGENCY: Final[dict[Priority, model.Urgency]] = {
     "critical": "immediate",
     "high": "immediate",
     "normal": "normal",
@@ -245,16 +234,16 @@ class HandoffProposal(msgspec.Struct, frozen=True, kw_only=True):
     others bring back.
     """
 
-    type: HandoffType
+    type: model.HandoffType
     to: tuple[str, ...] = ()
     reason: str
     rationale: str = ""
     risk: Risk = "low"
     timeout: str | None = None
-    on_timeout: OnTimeout = "retry"
+    on_timeout: model.OnTimeout = "retry"
     capabilities: tuple[Any, ...] = ()
     autonomy_budget: int | None = None
-    aggregation: Aggregation | None = None
+    aggregation: model.Aggregation | None = None
     no_return: tuple[str, ...] = ()
     wait: bool | None = None
     segment_complete: bool = False
@@ -265,7 +254,7 @@ class HandoffProposal(msgspec.Struct, frozen=True, kw_only=True):
     coordinate: bool = False
     budget: float | None = None
     deadline: str | None = None
-    trigger: Trigger | None = None
+    trigger: model.Trigger | None = None
 
 
 def malformed_proposal(asked: HandoffProposal, sender: str, task_id: str) -> AofError | None:
@@ -307,7 +296,7 @@ def _bad_return(asked: HandoffProposal) -> AofError | None:
         return InvalidInput(f"'timeout' is no duration: {asked.timeout[:80]!r}", f"use one such as {EXAMPLES}")
     if asked.aggregation is not None and not KINDS[asked.type].several:
         return InvalidInput(f"a {asked.type} has no 'aggregation'", "leave it out, or use the type broadcast")
-    return limits.choice("aggregation", asked.aggregation or "all", AGGREGATIONS)
+    return limits.choice("aggregation", asked.aggregation or "all", model.AGGREGATIONS)
 
 
 def _lacks_rationale(asked: HandoffProposal, sender: str, task_id: str) -> InvalidInput | None:
@@ -338,11 +327,11 @@ def bad_moment(field: str, text: str | None) -> InvalidInput | None:
     return None
 
 
-def required_of_receiver(given: tuple[Any, ...]) -> tuple[str | RequiredCapability, ...]:
+def required_of_receiver(given: tuple[Any, ...]) -> tuple[str | model.RequiredCapability, ...]:
     """The required capabilities as the record has them: a plain name where any proficiency will do."""
     asked = asked_for({KEY: list(given)})
     return tuple(
-        RequiredCapability(capability_id=name, min_proficiency=least) if least else name
+        model.RequiredCapability(capability_id=name, min_proficiency=least) if least else name
         for name, least in asked.items()
     )
 
@@ -357,7 +346,7 @@ class Addition(msgspec.Struct, frozen=True, kw_only=True):
 
 def assembled_payload(
     records: Records, task: Task, asked: HandoffProposal, between: tuple[str, str], now: int
-) -> tuple[HandoffContext, TransferredHistory, tuple[Draft, ...]] | AofError:
+) -> tuple[model.HandoffContext, TransferredHistory, tuple[Draft, ...]] | AofError:
     """The context and history that a receiver needs to go on, and what is shared for it; all of it, or a refusal."""
     sender, receiver = between
     messages, policy = messages_from(list(asked.history)), policy_from(asked.transfer)
@@ -380,12 +369,12 @@ def assembled_payload(
         names=tuple(asked.variables),
         rationale=asked.rationale or None,
     )
-    context = HandoffContext(
+    context = model.HandoffContext(
         task_id=task.id,
         conversation_history=tuple(msgspec.to_builtins(one) for one in carried.messages),
         context_variables=msgspec.to_builtins(taken.context_variables),
         artifacts=tuple(msgspec.to_builtins(one) for one in taken.artifacts),
-        constraints=Constraints(budget=asked.budget, deadline=asked.deadline),
+        constraints=model.Constraints(budget=asked.budget, deadline=asked.deadline),
     )
     return context, carried, added.drafts
 
@@ -419,7 +408,7 @@ def _artifact(  # noqa: PLR0917 - who records what
         return InvalidInput(
             "an artifact is a path, or an object with path, type, status and description", "give {'path': '…'}"
         )
-    own = {"id": uuid4(records.entropy, _ARTIFACTS + number), "createdBy": agent, "createdAt": iso(now)}
+    own = {"id": model.uuid4(records.entropy, _ARTIFACTS + number), "createdBy": agent, "createdAt": iso(now)}
     try:
         made = msgspec.convert({"type": "file"} | fields | own | {"taskId": task.id}, prepare_type(RecordedArtifact))
     except msgspec.ValidationError as error:
