@@ -14,9 +14,8 @@ from aof.kernel.commands import Decision
 from aof.kernel.events import Draft
 from aof.kernel.model import Policy
 from aof.org.model import Agent, OrgChart
-from aof.workflows.conditions import DEPTH, OPERATORS, condition_holds, condition_problems
 from aof.workflows.outcomes import deadlines, due_hops
-from aof.workflows.templates import validate_template
+from aof.workflows.templates import DEPTH, OPERATORS, condition_holds, condition_problems, validate_template
 from tests.support.requirements import requirement
 from tests.support.strategies import json_values
 from tests.support.workflows import DIAMOND, REVIEW, Gated, hop, template, templates

@@ -44,9 +44,9 @@ from aof.tasks import rules as tasks_rules
 from aof.tasks.fields import bad_ttl
 from aof.tasks.model import Task
 from aof.tasks.rules import close_hops, failure, to_blocked, transition
-from aof.workflows.conditions import condition_holds
 from aof.workflows.evolve import STEPS, apply_event
 from aof.workflows.model import ENDED, LOST, UNOPENED, Hop, HopState, Workflow, workflow_of
+from aof.workflows.templates import condition_holds
 
 State = Literal["running", "ready", "review", "blocked", "done", "failed"]
 _FIRST: Final[tuple[State, ...]] = (

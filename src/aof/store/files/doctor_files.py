@@ -1,6 +1,6 @@
 """What the doctor says of all that follows from the log: the files of tasks, runs and handoffs, and the caches.
 
-What looks wrong at first is looked at once more, under the task's lock.
+What looks wrong at first is looked at once more, under the task's lock. Must not know what is wrong with the log.
 """
 
 from __future__ import annotations
@@ -12,27 +12,58 @@ from contextlib import closing
 
 import msgspec
 
+from aof.errors import AofError
+from aof.kernel.commands import ImportEdit
+from aof.kernel.events import Draft
 from aof.kernel.model import STATUSES, is_task_id, split_task_id
 from aof.runs.model import attempt_folder
 from aof.store.directory import Problem
 from aof.store.files import markdown
-from aof.store.files.changes import Examined, examine
+from aof.store.files.changes import Examined, examine, same_task
 from aof.store.files.definitions import ORG_CHART
-from aof.store.files.disk import digest, read, unfit
-from aof.store.files.doctor_log import Case, DoctorFinding, restore_task, version_of
+from aof.store.files.disk import Seen, digest, read, seen, unfit
 from aof.store.files.handoffs import handoff_bytes
 from aof.store.files.index import index, schema
+from aof.store.files.integrity import Scan
 from aof.store.files.paths import folder_of
 from aof.store.files.store import FilesystemStore
 from aof.store.files.task_files import document
+from aof.store.files.unit import Loaded
 from aof.store.fold import Folded
 from aof.store.port import Scope
+from aof.tasks.model import Task
+from aof.workflows.model import workflow_of
 
+DOCTOR = "doctor"
+_NOT_RESTORED = ("id", "rev", "updatedAt", "layout")
 _ON_NEXT_COMMAND = "'aof doctor --fix', or the next command on the task, restores it from the log"
 _RESTORES = "'aof doctor --fix' restores it from the log"
 _REBUILDS = "'aof doctor --fix' rebuilds it"
 _STATUSES = f"use one of: {', '.join(STATUSES)}"
 _RECORDS = f"SELECT {schema.name()}, record FROM tasks"
+
+
+class DoctorFinding(msgspec.Struct, frozen=True):
+    """A problem; what repairs it (at a moment), if anything does; and the tasks whose events that reads again.
+
+    Lower stages are repaired first, for one thing put right may show another.
+    """
+
+    problem: Problem
+    stage: int = 0
+    heal: Callable[[int], object] | None = None
+    tasks: tuple[str, ...] = ()
+
+
+class Case:
+    """A data directory as it was read: what the log says of every task, and what lies in the folders."""
+
+    __slots__ = ("folded", "scan", "store")
+
+    def __init__(self, store: FilesystemStore, folded: dict[str, Folded], found: Scan) -> None:
+        self.store = store
+        self.folded = folded
+        self.scan = found
 
 
 def check_files(case: Case) -> tuple[list[DoctorFinding], list[str]]:
@@ -87,7 +118,7 @@ def _task_file(store: FilesystemStore, task_id: str, examined: Examined) -> Doct
     if examined.problem is not None:
         error = examined.problem
         problem = Problem(error.code, where, error.message, error.hint)
-        heal = (lambda _now: _quarantine(store, task_id)) if task is not None else None
+        heal = (lambda _now: store.working_copy.quarantine(task_id)) if task is not None else None
         return DoctorFinding(problem, 2, heal, (task_id,))
     if examined.edit is not None and task is not None and len(folders) > 1:
         what = f"{task_id} lies in several folders, and somebody has changed one of the files"
@@ -105,8 +136,41 @@ def _task_file(store: FilesystemStore, task_id: str, examined: Examined) -> Doct
     return DoctorFinding(problem, 2, lambda _now: _redo(store, task_id), (task_id,))
 
 
-def _quarantine(store: FilesystemStore, task_id: str) -> None:
-    store.working_copy.quarantine(task_id)
+def version_of(store: FilesystemStore, task_id: str, folder: str) -> Task | None:
+    """The task in a file that we once wrote, whether or not the log knows it."""
+    try:
+        data = read(store.paths.task(folder, task_id))
+        task = markdown.parse(data, archived=folder == "archive") if data is not None else None
+        if task is not None and task.gated:
+            workflow_of(task)
+    except (OSError, AofError, msgspec.ValidationError):
+        return None
+    return task if task is not None and task.id == task_id and task.rev > 0 else None
+
+
+def restore_task(store: FilesystemStore, task_id: str, now: int) -> None:
+    """Put a task into the log as its file has it: the newest, where there are several."""
+    with store.unit(Scope(write=frozenset({task_id}))) as unit:
+        examined = examine(store.paths, store.files, store.histories.of(task_id), task_id)
+        states = {folder: seen(store.paths.task(folder, task_id)) for folder in store.files.present(task_id)}
+        known = examined.folded.task
+        versions = [
+            (task, folder)
+            for folder in states
+            if (task := version_of(store, task_id, folder)) is not None and (known is None or same_task(known, task))
+        ]
+        if not versions:
+            return
+        task, examined.at = max(versions, key=lambda version: version[0].rev)
+        examined.layout, examined.problem = task.layout, None
+        examined.beside = [(folder, True) for folder in states if folder != examined.at]
+        examined.seen = {folder: state for folder, state in states.items() if isinstance(state, Seen)}
+        unit.assume(task_id, Loaded(examined.folded.task, examined.at, states[examined.at], examined))
+        fields = {name: value for name, value in msgspec.to_builtins(task).items() if name not in _NOT_RESTORED}
+        draft = Draft(
+            type="task.restored", task_id=task_id, payload={"task": fields, "reason": "restored from its file"}
+        )
+        unit.take_in(ImportEdit(actor=DOCTOR, task_id=task_id), (draft,), now)
 
 
 def _redo(store: FilesystemStore, task_id: str) -> None:

@@ -353,9 +353,9 @@ class FilesystemStore(Parts, IndexReadModel):
         except LogDamaged as damage:
             self.damage = integrity.explain_line_endings(self.paths, damage)
             if not doctor:
-                from aof.store.files import doctor_log
+                from aof.store.files.doctor import explain_damage
 
-                self.damage = doctor_log.explain_damage(self, self.damage)
+                self.damage = explain_damage(self, self.damage)
                 self.close()
                 raise self.damage from damage
         except BaseException:

@@ -193,7 +193,7 @@ class FileWorkingCopy:
 
         Without a bound, every lane beside the path is proven too. Raises LogDamaged.
         """
-        from aof.store.files import doctor_log
+        from aof.store.files import doctor
 
         layout = self._store.reader.layout() if most is None else None
         if layout is not None:
@@ -202,7 +202,7 @@ class FileWorkingCopy:
             prove_lanes(self._store.paths, layout)
         self._store.refuse_unsound()
         until = self._verification.go_on(most)
-        doctor_log.refuse_rewritten_log(self._store)
+        doctor.refuse_rewritten_log(self._store)
         return until
 
     def log_end(self) -> object:
