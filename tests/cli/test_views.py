@@ -133,19 +133,6 @@ def test_a_claim_waits_for_work_and_gives_up_in_time(aof: Aof) -> None:
     assert aof("claim", "--agent", "ada", "--wait", "5").code == 0
 
 
-def test_a_claim_with_a_key_gives_the_same_run_again_while_it_is_held(aof: Aof) -> None:
-    for number in range(3):
-        aof("create", f"task {number}", "--no-review")
-    first = aof("claim", "--agent", "ada", "--key", "k1", "--json").data
-    assert first.pop("secret")
-    assert aof("claim", "--agent", "ada", "--key", "k1", "--json").data == first
-    assert aof("claim", first["taskId"], "--agent", "ada", "--key", "k1", "--json").data == first
-    assert aof("claim", "--agent", "ada", "--key", "k2", "--json").data["taskId"] != first["taskId"]
-    assert aof("claim", "--agent", "bert", "--key", "k1", "--json").error["code"] == "already_claimed"
-    aof("complete", first["taskId"], "--agent", "ada")
-    assert aof("claim", "--agent", "ada", "--key", "k1", "--json").data["taskId"] != first["taskId"]
-
-
 def test_a_data_directory_travels_as_one_file(plan: Aof, tmp_path: Path) -> None:
     packed, copy = str(tmp_path / "all.tar.gz"), str(tmp_path / "copy" / ".aof")
     assert plan("export", packed, "--json").data["files"] > 3
@@ -165,19 +152,6 @@ def test_an_import_never_touches_an_existing_directory(plan: Aof, tmp_path: Path
     said = plan("--data-dir", str(tmp_path / "x"), "import", str(tmp_path / "junk"), "--json")
     assert said.error["code"] == "invalid"
     assert not (tmp_path / "x").exists()
-
-
-def test_links_are_added_and_removed_at_both_ends(plan: Aof) -> None:
-    plan("create", "source")
-    assert plan("link", "003", "source_task", "004").code == 0
-    edges = plan("show", "003", "--json").data["relationships"]
-    assert {"kind": "source_task", "targetId": plan("show", "004", "--json").data["id"]} in edges
-    assert plan("link", "004", "blocks", "001").code == 0
-    assert plan("show", "001", "--json").data["dependsOn"] == [plan("show", "004", "--json").data["id"]]
-    assert plan("unlink", "004", "blocks", "001").code == 0
-    assert plan("unlink", "003", "source_task", "004").code == 0
-    kinds = [edge["kind"] for edge in plan("show", "003", "--json").data["relationships"]]
-    assert kinds == ["parent", "blocked_by"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

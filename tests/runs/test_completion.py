@@ -42,35 +42,6 @@ def test_done_stops_at_review_unless_that_is_exactly_false(required: dict[str, A
     assert world.tasks[task].body.endswith("ada: did it\n")
 
 
-def test_done_without_review_walks_over_review_in_one_commit() -> None:
-    world = World()
-    task = world.create(metadata={"reviewRequired": False})
-    world.claim(task)
-    decision = world.act(commands.Complete, task, "ada")
-    assert [draft.type for draft in decision.drafts] == [
-        "task.completed",
-        "task.attempt.completed",
-        "task.transitioned",
-        "task.transitioned",
-    ]
-    assert world.path(task) == ["in-progress", "review", "done"]
-
-
-def test_completing_a_runnable_ready_task_is_claim_and_completion_in_one_commit() -> None:
-    world = World()
-    task = world.create(metadata={"reviewRequired": False})
-    decision = world.act(commands.Complete, task, "ada", summary="quick")
-    assert world.path(task) == ["in-progress", "review", "done"]
-    assert {event.commit[1] for event in world.log(task, "task.transitioned")} == {len(decision.drafts)}
-    assert [run.status for run in world.runs[task].values()] == ["completed"]
-
-
-def test_a_ready_task_that_cannot_run_cannot_be_completed() -> None:
-    world = World()
-    task = world.create(depends_on=[world.create()])
-    assert world.refuse(commands.Complete, task, "ada").code == "not_ready"
-
-
 def test_a_ready_task_is_not_completed_under_a_name_that_is_none() -> None:
     world = World()
     assert world.refuse(commands.Complete, world.create(), "a b").code == "invalid"
@@ -95,13 +66,6 @@ def test_blocked_keeps_the_blockers_on_the_task() -> None:
     assert blocked is not None
     assert (blocked.reason, blocked.by, blocked.was, blocked.kind) == ("no key; no disk", "ada", "ready", "blocked")
     assert world.log(task, "task.transitioned")[-1].payload["blockers"] == ["no key", "no disk"]
-
-
-def test_completing_what_is_done_changes_nothing() -> None:
-    world = World()
-    task = world.into("done")
-    for outcome in (None, "complete", "done"):
-        assert world.act(commands.Complete, task, "anyone", outcome=outcome, summary="again").drafts == ()
 
 
 def test_completing_what_is_in_review_is_the_approval() -> None:
@@ -135,18 +99,6 @@ def test_a_run_that_repeats_that_it_is_blocked_changes_nothing() -> None:
 def test_reporting_a_part_of_what_is_in_review_changes_nothing() -> None:
     world = World()
     assert world.act(commands.Complete, world.into("review"), "bob", outcome="partial").drafts == ()
-
-
-@pytest.mark.parametrize(
-    ("status", "operation"),
-    [("backlog", "update"), ("blocked", "unblock"), ("cancelled", "retry"), ("deadletter", "retry")],
-)
-def test_completing_from_elsewhere_is_refused_and_names_the_missing_step(status: str, operation: str) -> None:
-    world = World()
-    refusal = world.refuse(commands.Complete, world.into(status), "zed")
-    assert refusal.code == "invalid_transition"
-    assert refusal.call is not None
-    assert refusal.call.operation == operation
 
 
 def test_a_reported_block_of_a_task_in_review_is_refused_with_the_way() -> None:

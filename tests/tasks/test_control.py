@@ -462,29 +462,11 @@ def test_a_blocked_task_says_of_what_kind_why_and_by_whom(kind: str) -> None:
     assert world.normalized(task) == kind
 
 
-@pytest.mark.parametrize("status", ["backlog", "ready", "in-progress", "review"])
-def test_what_is_unfinished_can_be_blocked(status: str) -> None:
-    world = World()
-    task = world.into(status)
-    world.act(commands.Block, task, reason="wait")
-    assert world.status(task) == "blocked"
-
-
 @pytest.mark.parametrize("status", ["done", "cancelled", "deadletter"])
 @pytest.mark.parametrize(("kind", "given"), [(commands.Block, {"reason": "wait"}), (commands.Pause, {})])
 def test_what_is_finished_cannot_be_held(status: str, kind: type[commands.OnTask], given: dict[str, Any]) -> None:
     world = World()
     assert world.refuse(kind, world.into(status), **given).code == "invalid_transition"
-
-
-def test_blocking_again_keeps_the_first_reason_and_time() -> None:
-    world = World()
-    task = world.create()
-    world.act(commands.Block, task, reason="first")
-    before = world.tasks[task].blocked
-    world.later(MINUTE)
-    assert world.act(commands.Block, task, reason="second").drafts == ()
-    assert world.tasks[task].blocked == before
 
 
 @pytest.mark.parametrize(
@@ -517,22 +499,6 @@ def test_holding_a_running_task_ends_its_run_and_fences_it_off(
     assert world.runs[task][run].status == "cancelled"
     assert world.tasks[task].retry.failures == 0
     assert world.refuse(commands.RecordHeartbeat, task, "ada", run=run).code == "stale_lease"
-
-
-def test_unblocking_makes_it_ready_and_a_ready_one_stays_as_it_is() -> None:
-    world = World()
-    task = world.into("blocked")
-    world.act(commands.Unblock, task)
-    assert (world.status(task), world.tasks[task].blocked) == ("ready", None)
-    assert world.act(commands.Unblock, task).drafts == ()
-
-
-@pytest.mark.parametrize("status", ["backlog", "in-progress", "review", "done", "cancelled", "deadletter"])
-def test_only_a_blocked_task_is_unblocked(status: str) -> None:
-    world = World()
-    refusal = world.refuse(commands.Unblock, world.into(status))
-    assert refusal.code == "invalid_transition"
-    assert status in refusal.message
 
 
 def test_an_unblocked_draft_is_a_draft_again() -> None:

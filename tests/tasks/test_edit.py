@@ -17,7 +17,7 @@ from aof.tasks.manual_edits import merge_fields, merge_text
 from aof.testing import FakeClock
 from tests.support.command_line import Aof
 from tests.support.room import Room
-from tests.support.world import MINUTE, World
+from tests.support.world import World
 
 # --- edits of fields: taking values away, moving a task below another one, and requests that are repeated
 
@@ -163,28 +163,12 @@ def test_a_default_that_is_given_again_is_no_change(same: dict[str, Any]) -> Non
     assert world.act(commands.Edit, world.create(), changes=same).drafts == ()
 
 
-def test_only_what_really_changed_is_named() -> None:
-    world = World()
-    task = world.create(priority="high")
-    [updated] = world.act(commands.Edit, task, changes={"title": "New", "priority": "high"}).drafts
-    assert updated.payload["fields"] == ["title"]
-
-
 def test_objects_change_only_in_the_keys_that_are_given() -> None:
     world = World()
     task = world.create(assignee="ada", metadata={"a": 1, "b": 2})
     world.act(commands.Edit, task, changes={"routing": {"tags": ["x"]}, "metadata": {"a": None, "c": 3}})
     edited = world.tasks[task]
     assert (edited.routing.agent, edited.routing.tags, edited.metadata) == ("ada", ("x",), {"b": 2, "c": 3})
-
-
-def test_an_edit_of_a_running_task_keeps_its_lease() -> None:
-    world = World()
-    task = world.create()
-    world.claim(task)
-    lease = world.tasks[task].lease
-    world.act(commands.Edit, task, "anyone", changes={"routing": {"agent": "bob"}, "title": "New"})
-    assert (world.tasks[task].lease, world.status(task)) == (lease, "in-progress")
 
 
 def test_a_new_description_keeps_the_work_log_byte_for_byte() -> None:
@@ -275,24 +259,6 @@ def test_progress_is_kept_in_order_and_is_a_sign_of_life() -> None:
     ]
 
 
-def test_the_work_log_says_who_reported_what() -> None:
-    world = World()
-    task = world.create()
-    world.claim(task)
-    world.act(
-        commands.ReportProgress,
-        task,
-        "ada",
-        text="Implemented core logic",
-        note="ETA soon",
-        blockers=("Awaiting API key",),
-    )
-    assert world.tasks[task].body.endswith(
-        "- 2026-03-02T09:00:00.000Z "
-        "ada: Progress: Implemented core logic | Notes: ETA soon | Blockers: Awaiting API key\n"
-    )
-
-
 @pytest.mark.parametrize(
     ("given", "code"),
     [
@@ -355,15 +321,6 @@ def test_a_finished_task_is_archived_once_and_not_run_again(status: str) -> None
 # --- `update`: body, status and sign of life in one decision
 
 
-def test_a_move_to_in_progress_is_a_claim_with_a_lease() -> None:
-    world = World()
-    task = world.create()
-    world.act(commands.Update, task, "ada", status="in-progress")
-    lease = world.tasks[task].lease
-    assert lease is not None
-    assert (lease.agent, lease.epoch) == ("ada", 1)
-
-
 def test_a_move_to_in_progress_is_refused_while_a_dependency_is_open() -> None:
     world = World()
     task = world.create(depends_on=[world.create()])
@@ -386,36 +343,10 @@ def test_going_back_from_review_to_work_starts_a_new_run() -> None:
     assert (lease.agent, lease.epoch) == ("bob", 2)
 
 
-def test_body_and_status_are_one_commit() -> None:
-    world = World()
-    task = world.create(body="old")
-    decision = world.act(commands.Update, task, body="new", status="backlog")
-    assert [draft.type for draft in decision.drafts] == ["task.updated", "task.transitioned"]
-    assert (world.tasks[task].body, world.status(task)) == ("new\n", "backlog")
-
-
-def test_a_refused_status_keeps_the_body_as_it_was() -> None:
-    world = World()
-    task = world.create(body="old")
-    world.refuse(commands.Update, task, body="new", status="done")
-    assert world.tasks[task].body == "old\n"
-
-
 def test_the_same_body_again_writes_nothing() -> None:
     world = World()
     task = world.create(body="text")
     assert world.act(commands.Update, task, body="text").drafts == ()
-
-
-def test_a_bare_update_by_the_holder_is_only_a_sign_of_life() -> None:
-    world = World()
-    task = world.create()
-    world.claim(task)
-    world.later(4 * MINUTE)
-    decision = world.act(commands.Update, task, "ada")
-    assert decision.drafts == ()
-    world.later(4 * MINUTE)
-    assert world.act(commands.Expire, task).drafts == ()
 
 
 def test_a_bare_update_by_somebody_else_renews_nothing() -> None:
@@ -494,22 +425,6 @@ def test_giving_a_task_up_puts_the_reason_on_it() -> None:
 
 FIELDS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2))
 LINES = st.lists(st.sampled_from(["one\n", "two\n", "three\n", "four\n"]), max_size=8).map("".join)
-
-
-def test_what_only_the_person_changed_is_taken() -> None:
-    assert merge_fields({"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 3, "b": 1}) == ({"a": 3}, ())
-
-
-def test_what_both_changed_differently_is_a_conflict() -> None:
-    assert merge_fields({"a": 1}, {"a": 2}, {"a": 3}) == ({}, ("a",))
-
-
-def test_what_both_changed_alike_is_neither() -> None:
-    assert merge_fields({"a": 1}, {"a": 2}, {"a": 2}) == ({}, ())
-
-
-def test_what_the_person_took_away_or_added_is_seen() -> None:
-    assert merge_fields({"a": 1}, {"a": 1}, {"b": 2}) == ({"a": None, "b": 2}, ())
 
 
 @given(base=FIELDS, ours=FIELDS, theirs=FIELDS)

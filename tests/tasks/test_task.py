@@ -392,11 +392,6 @@ def test_creation_says_how_far_the_task_has_come(fields: dict[str, Any], events:
     assert [event.type for event in world.events] == events
 
 
-def test_a_draft_lies_in_the_backlog_whatever_was_asked_for() -> None:
-    world = World()
-    assert world.status(world.create(status="ready", metadata={"draft": True})) == "backlog"
-
-
 def test_the_policy_says_how_often_a_task_is_tried() -> None:
     world = World(Policy(max_attempts=7))
     assert world.tasks[world.create()].retry.max_attempts == 7
@@ -458,15 +453,6 @@ def test_an_id_is_not_given_twice() -> None:
     world = World()
     task = world.create()
     assert world.refuse(commands.Create, task, title="x").code == "id_taken"
-
-
-def test_the_default_lease_of_a_task_is_its_own_if_it_names_one() -> None:
-    world = World()
-    task = world.create(metadata={"leaseTtlMs": 1000})
-    world.claim(task)
-    lease = world.tasks[task].lease
-    assert lease is not None
-    assert (lease.ttl_ms, lease.expires_at) == (1000, "2026-03-02T09:00:01.000Z")
 
 
 # --- templates for new tasks: what a call says comes first, and a file that does not parse creates nothing
