@@ -1046,7 +1046,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "org",
         "show or check the org chart, or see who would get a task",
-        "org:org",
+        "agents:org",
         section="team",
         order=10,
         arguments=(
@@ -1268,7 +1268,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "charter",
         "create, amend, sign, show or check the session charter",
-        "charter:charter",
+        "messages:charter",
         section="team",
         order=40,
         arguments=(
@@ -1360,7 +1360,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "conflict",
         "see open proposals and disagreements, and settle them",
-        "charter:conflict",
+        "messages:conflict",
         section="team",
         order=50,
         arguments=(

@@ -11,6 +11,7 @@ from aof.surfaces.cli.verbs import VERBS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 _OF_MANY = ("cancel", "archive", "retry", "edit")  # which `aof bulk` does with many tasks
@@ -25,6 +26,15 @@ class UsageError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+def chosen_action(verb: str, given: dict[str, Any], known: Iterable[str], hint: str, default: str = "") -> str:
+    """The action of a verb that has several, taken out of its values; raises UsageError for one that it has not."""
+    action = str(given.pop("action", None) or default)
+    if action not in known:
+        *first, last = known
+        raise UsageError(f"'aof {verb}' knows {', '.join(first)} and {last}, not '{action}'", hint)
+    return action
 
 
 class Parsed:

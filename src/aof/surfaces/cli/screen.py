@@ -146,6 +146,13 @@ class Screen:
                     break
         self.line("".join(said).rstrip())
 
+    def finding(self, place: str, severity: str, detail: str, code: str, fix: str = "") -> None:
+        """What a check has found, where, and what helps."""
+        painted = self.paint(severity, "error" if severity == "error" else "high")
+        self.line(f"{place}: {painted}: {detail} [{code}]")
+        if fix:
+            self.line(f"  → {fix}")
+
     def table(
         self,
         head: tuple[str, ...],
@@ -154,12 +161,18 @@ class Screen:
         colour_by: tuple[int, ...] = (),
         hide: tuple[int, ...] = (),
         whole: bool = False,
+        none: str = "",
     ) -> None:
         """Columns as wide as needed. On a terminal the last one is cut where the line ends; `whole`: it goes on below.
+
+        `none` is what is said in place of an empty table.
 
         Where that leaves little of it, columns that `hide` names and that say the same in every row are left out. Where
         it leaves too little, IDs lose their year, and then those columns go whatever they say.
         """
+        if none and not body:
+            self.line(none)
+            return
         rows = [tuple(map(clean, row)) for row in body]
         if self.compact:
             for row in rows:
@@ -170,9 +183,6 @@ class Screen:
         widths = self._widths(head, rows)
         kept = self._kept(rows, widths, hide)
         if self.width:
-            for place in hide:
-                if place in kept and self._room([widths[one] for one in kept]) < min(widths[-1], _ENOUGH):
-                    kept.remove(place)
             widths[-1] = max(min(widths[-1], self._room([widths[one] for one in kept])), _NARROWEST)
         self.line(self.paint("  ".join(pad(head[place], widths[place]) for place in kept).rstrip(), "dim"))
         for row in rows:
@@ -197,12 +207,13 @@ class Screen:
         return self.width - sum(one + 2 for one in widths[:-1])
 
     def _kept(self, rows: list[tuple[str, ...]], widths: list[int], hide: tuple[int, ...]) -> list[int]:
-        """The columns that are shown."""
+        """The columns that are shown: those that say the same in every row go first, and then the others."""
         kept = list(range(len(widths)))
-        for place in hide:
-            room = self._room([widths[one] for one in kept])
-            if self.width and room < min(widths[-1], _COMFORTABLE) and len({row[place] for row in rows}) == 1:
-                kept.remove(place)
+        repeated = [place for place in hide if len({row[place] for row in rows}) == 1]
+        for enough, places in ((_COMFORTABLE, repeated), (_ENOUGH, hide)) if self.width else ():
+            for place in places:
+                if place in kept and self._room([widths[one] for one in kept]) < min(widths[-1], enough):
+                    kept.remove(place)
         return kept
 
 

@@ -12,8 +12,8 @@ import msgspec
 
 from aof.api.fabric import Fabric
 from aof.kernel.model import end_of, is_task_id, millis
+from aof.surfaces.cli.commands.operation import choices_of
 from aof.surfaces.cli.screen import Screen, ago
-from aof.surfaces.cli.supervision_view import choices_of
 from aof.tasks.fields import FIELDS
 from aof.tasks.model import Task
 

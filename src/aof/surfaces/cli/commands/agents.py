@@ -1,4 +1,4 @@
-"""Verbs about who connects and how."""
+"""Verbs about agents: who connects and how, and the org chart."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from threading import Timer
 from typing import Any, Protocol
 
+import msgspec
+
 from aof.errors import NoDataDirectory
 from aof.kernel import limits
 from aof.kernel.identity import refuse_in_run
 from aof.runs import brief
 from aof.support.printable import clean
 from aof.surfaces.cli.output import Answer, Context
-from aof.surfaces.cli.parser import UsageError
+from aof.surfaces.cli.parser import UsageError, chosen_action
 from aof.surfaces.cli.screen import Screen
 
 _SHOWN, _EXCERPT = 30, 12  # lines of a file: more than the first number are shown by their beginning
@@ -179,7 +181,10 @@ def token(context: Context, values: dict[str, Any]) -> Answer:
     """`aof admin token create`, `list` and `revoke`."""
     refuse_in_run("use tokens", os.environ)
     serving, data_dir = context.service("serve"), context.options.get("data_dir")
-    action, which = values["action"], values.get("which")
+    action = chosen_action(
+        "admin token", dict(values), ("create", "list", "revoke"), "for example: aof admin token create ada"
+    )
+    which = values.get("which")
     if action == "create":
         holder = values.get("holder") or which
         if which not in (None, holder):
@@ -209,25 +214,136 @@ def token(context: Context, values: dict[str, Any]) -> Answer:
                     one.scope,
                     _USES.get(one.use or "", one.tools or ""),
                     one.created_at,
-                    _expiry(one.expires_at, over=one.expired),
+                    "never" if one.expires_at is None else f"{one.expires_at}{' (expired)' if one.expired else ''}",
                 )
                 for one in known
             ]
-            if rows:
-                screen.table(("ID", "ACTOR", "ROLE", "SCOPE", "TOOLS", "CREATED", "EXPIRES"), rows)
-            else:
-                screen.line("there are no tokens; make one: aof admin token create NAME")
+            screen.table(
+                ("ID", "ACTOR", "ROLE", "SCOPE", "TOOLS", "CREATED", "EXPIRES"),
+                rows,
+                none="there are no tokens; make one: aof admin token create NAME",
+            )
 
         return Answer({"tokens": known}, text)
-    if action == "revoke" and which:
-        serving.revoke_token(data_dir, which)
-        return Answer({"id": which, "revoked": True}, lambda screen: screen.line(f"{which} is no longer valid"))
-    if action == "revoke":
+    if not which:
         raise UsageError("'aof admin token revoke' needs the token's ID", "see the tokens: aof admin token list")
-    raise UsageError(
-        f"'aof admin token' knows create, list and revoke, not '{action}'", "for example: aof admin token create ada"
+    serving.revoke_token(data_dir, which)
+    return Answer({"id": which, "revoked": True}, lambda screen: screen.line(f"{which} is no longer valid"))
+
+
+_PROBLEMS, _UNREADABLE, _NO_ROUTE = 1, 2, 1
+_IN_FORCE = {
+    "absent": "there is no org chart, so nothing is checked against one",
+    "last_good": "the chart cannot be used; the last version that could is in force",
+    "unusable": "the chart cannot be used, and there is no earlier version",
+    "unreadable": "the chart cannot be read, and there is no earlier version",
+}
+
+
+def org(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof org show`, `aof org check` and `aof org route`."""
+    actions = {"show": _show, "check": _check, "route": _route}
+    given = dict(values)
+    action = chosen_action("org", given, actions, "for example: aof org check")
+    if given and action != "route":
+        raise UsageError(f"'aof org {action}' takes nothing else", f"for example: aof org {action}")
+    return actions[action](context, given)
+
+
+def _check(context: Context, _given: dict[str, Any]) -> Answer:
+    report = context.fabric.org_report()
+    problems = [finding.told() for finding in report.findings]
+    ok = all(finding.severity == "note" for finding in report.findings)
+    unreadable = any(finding.code == "unreadable" for finding in report.findings)
+
+    def text(screen: Screen) -> None:
+        for finding in report.findings:
+            place = ":".join(str(part) for part in (report.path, finding.line, finding.column) if part is not None)
+            detail = f"{finding.where}: {finding.detail}"
+            screen.finding(place, finding.severity, detail, finding.code, finding.fix)
+        screen.line(_IN_FORCE.get(report.state) or (f"{report.path} is fine" if ok else f"{report.path} is in force"))
+
+    data = {"ok": ok, "path": report.path, "state": report.state, "problems": problems}
+    return Answer(data, text, _UNREADABLE if unreadable else 0 if ok else _PROBLEMS)
+
+
+def _show(context: Context, _given: dict[str, Any]) -> Answer:
+    shown = context.fabric.org_show()
+
+    def text(screen: Screen) -> None:
+        if shown["state"] != "current":
+            screen.line(f"{_IN_FORCE[shown['state']]}{'' if shown['state'] == 'absent' else '; see: aof org check'}")
+        if shown["agents"]:
+            _tables(screen, shown)
+
+    return Answer(shown, text)
+
+
+def _tables(screen: Screen, shown: dict[str, Any]) -> None:
+    screen.table(
+        ("AGENT", "KIND", "TEAM", "LOAD", "RUNNER", "ESCALATES TO", "ROLES", "CAPABILITIES"),
+        [
+            (
+                agent["id"] + _state(agent),
+                agent["kind"],
+                agent["team"] or "-",
+                _of(agent["load"], agent["concurrency"]),
+                agent["runner"],
+                " → ".join(agent["escalatesTo"]) or "-",
+                ", ".join(agent["roles"]) or "-",
+                ", ".join(
+                    name if proficiency == 1.0 else f"{name}:{proficiency:g}"
+                    for name, proficiency in agent["capabilities"].items()
+                )
+                or "-",
+            )
+            for agent in shown["agents"]
+        ],
     )
+    if shown["teams"]:
+        screen.line()
+        rows = [
+            (
+                team["id"],
+                _of(team["load"], team["maxConcurrent"]),
+                team["orchestrator"] or "-",
+                team["lead"] or "-",
+                ", ".join(team["members"]) or "-",
+            )
+            for team in shown["teams"]
+        ]
+        screen.table(("TEAM", "LOAD", "ORCHESTRATOR", "LEAD", "MEMBERS"), rows)
+    if shown["roles"]:
+        screen.line()
+        screen.table(("ROLE", "AGENTS"), [(role, ", ".join(who) or "-") for role, who in shown["roles"].items()])
 
 
-def _expiry(at: str | None, *, over: bool) -> str:
-    return "never" if at is None else f"{at} (expired)" if over else at
+def _state(agent: dict[str, Any]) -> str:
+    return " (inactive)" if not agent["active"] else "" if agent["available"] else " (unavailable)"
+
+
+def _of(load: int, most: int | None) -> str:
+    return f"{load}/{most}" if most is not None else str(load)
+
+
+def _route(context: Context, given: dict[str, Any]) -> Answer:
+    if not given:
+        raise UsageError("'aof org route' needs a task, or what one would ask for", "for example: aof org route 001")
+    if "task_id" in given and len(given) > 1:
+        raise UsageError("a task says itself whom it is for", f"for example: aof org route {given['task_id']}")
+    route = context.fabric.org_route(given.pop("task_id", None), **given)
+
+    def text(screen: Screen) -> None:
+        for number, step in enumerate(route.steps, start=1):
+            screen.line(f"{number}. {step.looked_for}: {step.outcome}")
+        shown = {"routed": "good", "waits": "high", "no_route": "error"}[route.state]
+        screen.line(screen.paint(route.agent or route.state, shown))
+        if route.others:
+            screen.line()
+            screen.table(("NOT", "BECAUSE"), list(route.others.items()), whole=True)
+
+    data = msgspec.to_builtins(route) | {"agent": route.agent}
+    if route.state != "no_route":
+        return Answer(data, text)
+    hint = "change what the task asks for, or the org chart: aof org show"
+    return Answer(data, text, _NO_ROUTE, {"code": "no_route", "message": route.reason, "hint": hint})

@@ -1,4 +1,4 @@
-"""Verbs about the data directory: its making, its history, its health, and all of it in a portable form."""
+"""Verbs about the data directory: its history and health, help, and its log in a portable form."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from aof.errors import NotFound
 from aof.kernel.events import SUPERSEDED, Event
-from aof.kernel.identity import refuse_in_run
 from aof.kernel.limits import visible_line
 from aof.kernel.model import millis
 from aof.queries import read_models, stories
@@ -32,13 +30,8 @@ _WIDTH = len("TASK-2026-02-21-001")
 
 def log(context: Context, values: dict[str, Any]) -> Answer:
     """`aof log`."""
-    if values.get("format", "native") == "native":
-        return _native_log(context, values)
-
-    return portable_log(context, values)
-
-
-def _native_log(context: Context, values: dict[str, Any]) -> Answer:
+    if values.get("format", "native") != "native":
+        return _portable_log(context, values)
     after, kind, limit = values.get("after", 0), values.get("type"), values.get("limit")
     if limit is not None and limit < 0:
         raise UsageError(f"--limit {limit} is less than nothing", "give a number such as 20")
@@ -92,10 +85,6 @@ def _follow_events(context: Context, values: dict[str, Any], events: list[Event]
             context.deliver_line(event, partial(line, events=[event], now=fabric.now()))
 
 
-def _transition(what: dict[str, Any]) -> str:
-    return f"{what['from']} → {what['to']}" + (f" ({what['reason']})" if what.get("reason") else "")
-
-
 def _question(what: dict[str, Any]) -> str:
     asked = what["question"]
     return f"{asked['id']} {asked['text']}" if isinstance(asked, dict) else f"{asked} {what['text']}"
@@ -111,7 +100,9 @@ def _message(what: dict[str, Any]) -> str:
 
 
 _SUMMARIES: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
-    "task.transitioned": _transition,
+    "task.transitioned": lambda what: (
+        f"{what['from']} → {what['to']}" + (f" ({what['reason']})" if what.get("reason") else "")
+    ),
     "task.attempt.failed": lambda what: f"{what['error'].get('cause', 'failed')} ({what['error']['code']})",
     "task.created": lambda what: str(what["task"]["title"]),
     "task.commented": lambda what: str(what.get("workLog") or what["text"]),
@@ -255,35 +246,6 @@ def version(context: Context, _values: dict[str, Any]) -> Answer:
     return Answer({"version": number}, lambda screen: screen.line(f"aof {number}"))
 
 
-def export(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof export`."""
-    writable_file(values["file"])
-    with context.progress("export") as progress:
-        count = context.service("upkeep").export_data_dir(context.options.get("data_dir"), values["file"], progress)
-    data = {"file": values["file"], "files": count}
-    return Answer(data, lambda screen: screen.line(f"{count} files written to {values['file']}"))
-
-
-def writable_file(path: str) -> None:
-    """Say what is wrong with a place before anything is done; a name ending in .part would be no help."""
-    from pathlib import Path
-
-    file = Path(path).absolute()
-    if file.is_dir():
-        raise UsageError(f"{path} is a folder", "name a file in it, as in: aof export backup.tar.gz")
-    if not file.parent.is_dir():
-        raise NotFound(f"there is no folder {file.parent}", "check the path")
-
-
-def import_data(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof import`."""
-    refuse_in_run("import a data directory", os.environ)
-    with context.progress("import") as progress:
-        where = context.options.get("data_dir")
-        root, count = context.service("upkeep").import_data_dir(where, values["file"], progress)
-    return Answer({"dataDir": root, "files": count}, lambda screen: screen.line(f"{count} files read into {root}"))
-
-
 def completion(_context: Context, values: dict[str, Any]) -> Answer:
     """`aof completion`."""
     from aof.surfaces.cli.help import completion_script
@@ -312,7 +274,7 @@ def snapshot(context: Context, values: dict[str, Any]) -> Answer:
     return Answer(view, text)
 
 
-def portable_log(context: Context, values: dict[str, Any]) -> Answer:
+def _portable_log(context: Context, values: dict[str, Any]) -> Answer:
     """`aof log --format agentruntime`: a JSON object a line, also for people."""
     given = dict(values)
     form = given.pop("format")
@@ -321,7 +283,9 @@ def portable_log(context: Context, values: dict[str, Any]) -> Answer:
     if "cursor" in given:
         raise UsageError("--cursor reads the native log backwards", "read this one forwards: --after SEQ")
     if given.pop("follow", False):
-        _follow_portable(context, given)
+        end_on_interrupt()
+        for line in context.fabric.portable_follow(**given, timeout=float("inf")):
+            context.deliver_line(line, partial(_line, line=line))
     told = context.fabric.portable_log(**given)
 
     def text(screen: Screen) -> None:
@@ -329,13 +293,6 @@ def portable_log(context: Context, values: dict[str, Any]) -> Answer:
             _line(screen, line)
 
     return Answer(told, text)
-
-
-def _follow_portable(context: Context, given: dict[str, Any]) -> None:
-    """Print what there is, and then what comes, until somebody interrupts."""
-    end_on_interrupt()
-    for line in context.fabric.portable_follow(**given, timeout=float("inf")):
-        context.deliver_line(line, partial(_line, line=line))
 
 
 def _line(screen: Screen, line: dict[str, Any]) -> None:

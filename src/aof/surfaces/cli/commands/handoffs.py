@@ -11,7 +11,7 @@ from typing import Any
 
 from aof.support import nesting
 from aof.surfaces.cli.output import Answer, Context
-from aof.surfaces.cli.parser import UsageError
+from aof.surfaces.cli.parser import UsageError, chosen_action
 from aof.surfaces.cli.screen import Screen, complain
 
 TYPE_CHECKING = False
@@ -38,50 +38,50 @@ _REQUIRED = {
     "group": {"handoff_id": "ID"},
     "chain": {"handoff_id": "TASK"},
 }
+_PARAMETERS = {
+    "new": {"task": "task_id"},
+    "return": {"variables": "variables_changed", "artifacts": "artifacts_produced"},
+    "group": {"handoff_id": "group_id"},
+    "chain": {"handoff_id": "task_id"},
+}
+_TO_ONE = ("return", "escalate", "reroute", "list")
 
 
 def handoff(context: Context, values: dict[str, Any]) -> Answer:
     """Every action of the verb."""
     given = dict(values)
-    action = given.pop("action")
-    if action not in _REQUIRED:
-        raise UsageError(f"'aof handoff' knows {', '.join(_REQUIRED)}, not '{action}'", _EXAMPLE)
+    action = chosen_action("handoff", given, _REQUIRED, _EXAMPLE)
     for name, spelled in _REQUIRED[action].items():
         if given.get(name) in (None, ""):
             raise UsageError(f"'aof handoff {action}' needs {spelled}", f"see: aof handoff --help; {_EXAMPLE}")
-    perform = _ACTIONS.get(action, _answered(action))
     try:
-        return perform(context, given)
+        result = getattr(context.fabric, f"handoff_{action}")(**_arguments(action, given))
     except TypeError as error:
         unknown = str(error).rpartition("argument ")[2].strip("'")
         if "unexpected keyword" not in str(error):
             raise
         raise UsageError(f"'aof handoff {action}' takes no {unknown}", f"see: aof handoff --help; {_EXAMPLE}") from None
+    data, text = result, _TEXTS.get(action, _handoff_line)
+    if action == "accept":
+        data = result.flat()
+    elif action == "list":
+        data = {"total": result.total, "handoffs": tuple(result)}
+        data |= {"nextCursor": result.next_cursor} if result.next_cursor is not None else {}
+    return Answer(data, lambda screen: text(screen, result))
 
 
-def _new(context: Context, given: dict[str, Any]) -> Answer:
-    to = [name for one in given.pop("to", ()) for name in one.split(",") if name]
-    if given.pop("no_wait", False):
-        given["wait"] = False
-    started = context.fabric.handoff_new(task_id=given.pop("task"), to=to, **given)
-    return Answer(started, lambda screen: show_started(screen, started))
-
-
-def _accept(context: Context, given: dict[str, Any]) -> Answer:
-    taken = context.fabric.handoff_accept(**given)
-    return Answer(taken.flat(), lambda screen: show_taken(screen, taken))
-
-
-def _return(context: Context, given: dict[str, Any]) -> Answer:
-    for name, meant in (("variables", "variables_changed"), ("artifacts", "artifacts_produced")):
-        if name in given:
-            given[meant] = given.pop(name)
-    if to := given.pop("to", None):
-        given["to_agent"] = to[0]
-    if "result" in given:
+def _arguments(action: str, given: dict[str, Any]) -> dict[str, Any]:
+    """What was given, by the names of the operation's parameters."""
+    if action == "new":
+        given["to"] = [name for one in given.get("to", ()) for name in one.split(",") if name]
+        if given.pop("no_wait", False):
+            given["wait"] = False
+    elif action in _TO_ONE and "to" in given:
+        given["to_agent"] = given.pop("to")[0]
+    if "result" in given and action == "return":
         given["result"] = _read(given["result"])
-    one = context.fabric.handoff_return(**given)
-    return Answer(one, lambda screen: show_returned(screen, one))
+    names = _PARAMETERS.get(action, {})
+    return {names.get(name, name): value for name, value in given.items()}
 
 
 def _read(text: str) -> Any:
@@ -93,51 +93,6 @@ def _read(text: str) -> Any:
         raise UsageError(f"--result is {error}", "keep deep structures in a file of the task") from None
     except ValueError:
         return text
-
-
-def _passed_on(action: str) -> Callable[[Context, dict[str, Any]], Answer]:
-    """An action that may name the next agent, and answers with the handoff to that one."""
-
-    def perform(context: Context, given: dict[str, Any]) -> Answer:
-        to = given.pop("to", None)
-        one = getattr(context.fabric, f"handoff_{action}")(**given, **({"to_agent": to[0]} if to else {}))
-        return Answer(one, lambda screen: handoff_line(screen, one))
-
-    return perform
-
-
-def _list(context: Context, given: dict[str, Any]) -> Answer:
-    to = given.pop("to", None)
-    found = context.fabric.handoff_list(**given, **({"to_agent": to[0]} if to else {}))
-    data = {"total": found.total, "handoffs": tuple(found)}
-    if found.next_cursor is not None:
-        data["nextCursor"] = found.next_cursor
-    return Answer(data, lambda screen: handoff_table(screen, found))
-
-
-def _show(context: Context, given: dict[str, Any]) -> Answer:
-    one = context.fabric.handoff_show(**given)
-    return Answer(one, lambda screen: show_whole(screen, one))
-
-
-def _group(context: Context, given: dict[str, Any]) -> Answer:
-    group = context.fabric.handoff_group(given.pop("handoff_id"), **given)
-    return Answer(group, lambda screen: show_group(screen, group))
-
-
-def _chain(context: Context, given: dict[str, Any]) -> Answer:
-    drawn = context.fabric.handoff_chain(given.pop("handoff_id"), **given)
-    return Answer(drawn, lambda screen: screen.block(drawn["text"].rstrip("\n")))
-
-
-def _answered(action: str) -> Callable[[Context, dict[str, Any]], Answer]:
-    """An action that answers with the handoff as it then is."""
-
-    def perform(context: Context, given: dict[str, Any]) -> Answer:
-        one = getattr(context.fabric, f"handoff_{action}")(**given)
-        return Answer(one, lambda screen: handoff_line(screen, one))
-
-    return perform
 
 
 _STATES = {
@@ -154,7 +109,7 @@ _STATES = {
 }
 
 
-def handoff_line(screen: Screen, one: Handoff) -> None:
+def _handoff_line(screen: Screen, one: Handoff) -> None:
     """A handoff in one line."""
     state = screen.paint(one.state, _STATES.get(one.state, "dim"))
     screen.line(f"{one.id}  {state}  {one.from_agent} → {one.to_agent}  {one.task_id}")
@@ -162,27 +117,12 @@ def handoff_line(screen: Screen, one: Handoff) -> None:
         screen.line(f"went on as {one.forwarded_to}")
 
 
-_ACTIONS: dict[str, Callable[[Context, dict[str, Any]], Answer]] = {
-    "new": _new,
-    "accept": _accept,
-    "return": _return,
-    "escalate": _passed_on("escalate"),
-    "reroute": _passed_on("reroute"),
-    "list": _list,
-    "show": _show,
-    "group": _group,
-    "chain": _chain,
-}
-
-
 _SHORT = 8
-
-
 _NARROW = 60
 _Step = tuple[str, str | None, str]
 
 
-def show_started(screen: Screen, one: StartedHandoff) -> None:
+def _show_started(screen: Screen, one: StartedHandoff) -> None:
     """A handoff that is on its way; of a broadcast, all of them."""
     for name in one.handoff_ids or (one.handoff_id,):
         screen.line(f"{name}  {screen.paint(one.state, _STATES.get(one.state, 'dim'))}")
@@ -194,21 +134,21 @@ def show_started(screen: Screen, one: StartedHandoff) -> None:
         complain(f"warning: {warning}", "")
 
 
-def show_taken(screen: Screen, one: TakenHandoff) -> None:
+def _show_taken(screen: Screen, one: TakenHandoff) -> None:
     """A handoff that was accepted, and the run that began with it."""
-    handoff_line(screen, one.handoff)
+    _handoff_line(screen, one.handoff)
     if one.run_id:
         screen.line(f"run {one.run_id}, held until {one.expires_at}")
 
 
-def show_returned(screen: Screen, one: Handoff) -> None:
+def _show_returned(screen: Screen, one: Handoff) -> None:
     """A handoff that was returned, and what of it was not applied."""
-    handoff_line(screen, one)
+    _handoff_line(screen, one)
     for warning in one.warnings:
         complain(warning, "")
 
 
-def handoff_table(screen: Screen, found: Sequence[Handoff]) -> None:
+def _handoff_table(screen: Screen, found: Sequence[Handoff]) -> None:
     """Many handoffs, by the beginnings of their IDs."""
     head = ("HANDOFF", "TYPE", "STATE", "FROM", "TO", "TASK")
     rows = [
@@ -222,13 +162,10 @@ def handoff_table(screen: Screen, found: Sequence[Handoff]) -> None:
         )
         for one in found
     ]
-    if rows:
-        screen.table(head, rows, hide=(1,))
-    else:
-        screen.line("there is no such handoff")
+    screen.table(head, rows, hide=(1,), none="there is no such handoff")
 
 
-def show_group(screen: Screen, whole: Group) -> None:
+def _show_group(screen: Screen, whole: Group) -> None:
     """What the returns of a broadcast come to."""
     state = screen.paint(whole.state, _STATES.get(whole.state, "dim"))
     screen.line(f"{whole.broadcast_group_id}  {whole.aggregation}  {state}")
@@ -321,6 +258,15 @@ def _more(screen: Screen, one: Handoff) -> None:
         screen.line(told)
 
 
+_TEXTS: dict[str, Callable[[Screen, Any], None]] = {
+    "new": _show_started,
+    "accept": _show_taken,
+    "return": _show_returned,
+    "list": _handoff_table,
+    "show": show_whole,
+    "group": _show_group,
+    "chain": lambda screen, drawn: screen.block(drawn["text"].rstrip("\n")),
+}
 _PROBLEMS = 1
 
 
@@ -328,9 +274,7 @@ def audit(context: Context, values: dict[str, Any]) -> Answer:
     """`aof audit [list]`, `aof audit verify` and `aof audit prune`."""
     actions = {"list": _list_records, "verify": _verify, "prune": _prune}
     given = dict(values)
-    action = given.pop("action", "list")
-    if action not in actions:
-        raise UsageError(f"'aof audit' knows list, verify and prune, not '{action}'", "for example: aof audit verify")
+    action = chosen_action("audit", given, actions, "for example: aof audit verify", "list")
     allowed = {"verify": set[str](), "prune": {"dry_run"}, "list": given.keys() - {"dry_run"}}[action]
     if wrong := sorted(given.keys() - allowed):
         name = f"--{wrong[0].removesuffix('_agent').replace('_', '-')}"
@@ -354,10 +298,11 @@ def _list_records(context: Context, given: dict[str, Any]) -> Answer:
             )
             for one in found.records
         ]
-        if rows:
-            screen.table(("WHEN", "STEP", "FROM → TO", "TYPE", "TASK", "HANDOFF", "REASON"), rows)
-        else:
-            screen.line("there are no such audit records")
+        screen.table(
+            ("WHEN", "STEP", "FROM → TO", "TYPE", "TASK", "HANDOFF", "REASON"),
+            rows,
+            none="there are no such audit records",
+        )
         if found.more:
             screen.line(f"there are more: aof audit --after {found.records[-1].seq}")
 

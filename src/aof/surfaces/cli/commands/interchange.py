@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import msgspec
 
 from aof.errors import NotFound
 from aof.interchange.model import MOST_BYTES, MOST_TASKS
-from aof.surfaces.cli.commands import data
+from aof.kernel.identity import refuse_in_run
 from aof.surfaces.cli.output import Answer, Context
 from aof.surfaces.cli.parser import UsageError
 from aof.surfaces.cli.screen import Screen
@@ -32,7 +33,10 @@ def import_any(context: Context, values: dict[str, Any]) -> Answer:
             tool = _TOOLS.get(suffix, "backlog")
             hint = f"name it, as in: aof import {shlex.quote(path)} --from {tool} --dry-run"
             raise UsageError(f"--from must say which tool the tasks in {path} come from", hint)
-        return data.import_data(context, values)
+        refuse_in_run("import a data directory", os.environ)
+        with context.progress("import") as progress:
+            root, count = context.service("upkeep").import_data_dir(context.options.get("data_dir"), path, progress)
+        return Answer({"dataDir": root, "files": count}, lambda screen: screen.line(f"{count} files read into {root}"))
     report = context.fabric.import_tasks(source, files=_files(path), dry_run=dry_run)
 
     def text(screen: Screen) -> None:
@@ -52,8 +56,6 @@ def import_any(context: Context, values: dict[str, Any]) -> Answer:
 def _files(path: str) -> list[dict[str, str]]:
     """The text of a file, or of all Markdown files of a folder; links and devices are passed over."""
     if path == "-":
-        import sys
-
         return [{"name": "standard input", "text": _decoded(path, sys.stdin.buffer.read(MOST_BYTES + 1))}]
     top = Path(path)
     if not top.is_dir():
@@ -103,11 +105,15 @@ def export_any(context: Context, values: dict[str, Any]) -> Answer:
     if kind is None:
         if path is None or given:
             raise UsageError("'aof export' needs FILE or --format", "for example: aof export tasks.csv --format csv")
-        return data.export(context, {"file": path})
+        _check_writable(path)
+        with context.progress("export") as progress:
+            count = context.service("upkeep").export_data_dir(context.options.get("data_dir"), path, progress)
+        data = {"file": path, "files": count}
+        return Answer(data, lambda screen: screen.line(f"{count} files written to {path}"))
     exported = context.fabric.export_tasks(kind, **given)
     if path in (None, "-"):
         return Answer(exported, lambda screen: screen.block(exported.text.rstrip("\n")))
-    data.writable_file(path)
+    _check_writable(path)
     temporary = Path(f"{path}.{os.getpid()}.part")
     temporary.write_text(exported.text, encoding="utf-8", newline="")
     temporary.replace(path)
@@ -119,3 +125,12 @@ def export_any(context: Context, values: dict[str, Any]) -> Answer:
             screen.line(f"not in the table: {name} of {count}")
 
     return Answer(report, text)
+
+
+def _check_writable(path: str) -> None:
+    """Say what is wrong with a place before anything is done; a name ending in .part would be no help."""
+    file = Path(path).absolute()
+    if file.is_dir():
+        raise UsageError(f"{path} is a folder", "name a file in it, as in: aof export backup.tar.gz")
+    if not file.parent.is_dir():
+        raise NotFound(f"there is no folder {file.parent}", "check the path")

@@ -1,22 +1,25 @@
-"""What agents tell each other and their team.
+"""What agents tell each other and their team, and what they have agreed on.
 
-Protocol messages, the end of a session, `aof mail` and `aof worklog`.
+Protocol messages, the end of a session, `aof mail`, `aof worklog`, `aof charter` and `aof conflict`.
 """
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from aof.documents.mail_operations import LeftOver
-from aof.errors import Call
+from aof.errors import Call, InvalidInput, Unavailable
 from aof.kernel.results import Sent
 from aof.messages import protocol
-from aof.surfaces.cli import hints
+from aof.support import git
+from aof.surfaces.cli import hints, operations
 from aof.surfaces.cli.output import Answer, Context
-from aof.surfaces.cli.parser import UsageError
+from aof.surfaces.cli.parser import UsageError, chosen_action
 from aof.surfaces.cli.screen import Screen, complain
 from aof.surfaces.cli.values import file_text
 
@@ -93,19 +96,12 @@ def mail(context: Context, values: dict[str, Any]) -> Answer:
         raise UsageError(f"'aof mail {action}' {'needs' if place is None else 'takes no'} message", example)
     if place is not None:
         given["message_id"] = place
-    told = {"send": _sent, "inbox": _inbox, "list": _list, "archive": _archived, "export": _exported}
-    result = _asked(context, action, given)
-    return Answer(result, lambda screen: told.get(action, _message)(screen, result))
-
-
-def _asked(context: Context, action: str, given: dict[str, Any]) -> Any:
-    """Ask the fabric; an option that belongs to another action is a mistake in the call."""
     method = getattr(context.fabric, f"mail_{action}", None)
     if method is None:
         raise UsageError(f"'aof mail' has no '{action}'", "for example: aof mail inbox --agent bob")
-    if action == "send":
-        given = {"to": "", "subject": ""} | given
-    return method(**given)
+    result = method(**({"to": "", "subject": ""} | given if action == "send" else given))
+    text = _MAIL_TEXTS.get(action, _message)
+    return Answer(result, lambda screen: text(screen, result))
 
 
 def _mail_check(context: Context, path: str | None, given: dict[str, Any]) -> Answer:
@@ -124,16 +120,11 @@ def _mail_check(context: Context, path: str | None, given: dict[str, Any]) -> An
 
     def text_of(screen: Screen) -> None:
         for one in report.problems:
-            severity = screen.paint(one.severity, "error" if one.severity == "error" else "high")
-            screen.line(f"{name}:{one.line}: {severity}: {one.detail} [{one.code}]")
+            screen.finding(f"{name}:{one.line}", one.severity, one.detail, one.code)
         if not report.problems:
             screen.line(f"{name} is in order")
 
     return Answer(report, text_of, 0 if report.ok else _MAIL_PROBLEMS)
-
-
-def _sent(screen: Screen, sent: Any) -> None:
-    screen.line(sent.message_id)
 
 
 def _message(screen: Screen, message: Any) -> None:
@@ -172,22 +163,16 @@ def _list(screen: Screen, found: Any) -> None:
         )
         for one in found.messages
     ]
-    if rows:
-        screen.table(("MESSAGE", "STATUS", "PRIO", "FROM → TO", "SUBJECT"), rows)
-    else:
-        screen.line("there is no such message")
+    screen.table(("MESSAGE", "STATUS", "PRIO", "FROM → TO", "SUBJECT"), rows, none="there is no such message")
 
 
-def _archived(screen: Screen, archived: Any) -> None:
-    screen.line(f"{archived.total} rows were removed; MAILBOX_ARCHIVE.md has the messages")
-
-
-def _exported(screen: Screen, exported: Any) -> None:
-    import json
-
-    screen.block(json.dumps(exported, indent=2, ensure_ascii=False))
-
-
+_MAIL_TEXTS: dict[str, Callable[[Screen, Any], None]] = {
+    "send": lambda screen, sent: screen.line(sent.message_id),
+    "inbox": _inbox,
+    "list": _list,
+    "archive": lambda screen, done: screen.line(f"{done.total} rows were removed; MAILBOX_ARCHIVE.md has the messages"),
+    "export": lambda screen, exported: screen.block(json.dumps(exported, indent=2, ensure_ascii=False)),
+}
 _WORKLOG_PROBLEMS = 1
 _SHOWN = 20
 
@@ -203,10 +188,7 @@ def worklog(context: Context, values: dict[str, Any]) -> Answer:
         "compact": _compact,
     }
     given = dict(values)
-    action = given.pop("action")
-    if action not in actions:
-        raise UsageError(f"'aof worklog' knows {', '.join(actions)}, not '{action}'", "for example: aof worklog show")
-    return actions[action](context, given)
+    return actions[chosen_action("worklog", given, actions, "for example: aof worklog show")](context, given)
 
 
 def _text_of(given: dict[str, Any], example: str) -> str:
@@ -276,9 +258,7 @@ def checked_documents(found: Any, name: str) -> Answer:
         for one in found.problems:
             where = one.get("path") or name
             place = f"{where}:{one['line']}" if one["line"] else where
-            severity = screen.paint(one["severity"], "error" if one["severity"] == "error" else "high")
-            screen.line(f"{place}: {severity}: {one['detail']} [{one['code']}]")
-            screen.line(f"  → {one['fix']}")
+            screen.finding(place, one["severity"], one["detail"], one["code"], one["fix"])
         screen.line(f"{name} is fine" if not found.problems else f"{name} is {'valid' if found.ok else 'not valid'}")
 
     return Answer(found, text, 0 if found.ok else _WORKLOG_PROBLEMS)
@@ -294,3 +274,156 @@ def _compact(context: Context, given: dict[str, Any]) -> Answer:
             screen.line("there is no finished session to move")
 
     return Answer(done, text)
+
+
+_ACTIONS = ("init", "amend", "sign", "show", "check")
+_DIGITS = 3
+_QUESTIONS = (
+    ("session_id", "Session ID", "today's date and a word"),
+    ("milestone", "What does the session work towards?", ""),
+    ("risk_tier", "Risk tier (Low, Medium, High)", "Medium"),
+    ("decision_mode", "How are decisions made? (consent, quorum, maintainer-adjudicated)", "consent"),
+)
+
+
+def charter(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof charter init`, `amend`, `sign`, `show` and `check`."""
+    given = dict(values)
+    action = chosen_action("charter", given, _ACTIONS, "for example: aof charter show")
+    options = next(one.options for one in operations.VERBS if one.name == "charter")
+    known = {one.target for one in options if not one.actions or action in one.actions}
+    if wrong := [name for name in given if name not in known]:
+        option = wrong[0].replace("_", "-")
+        raise UsageError(f"'aof charter {action}' does not take --{option}", "see: aof help charter")
+    if action == "amend" and "reason" not in given:
+        raise UsageError("an amendment needs a reason", "aof charter amend --risk High --reason 'new data'")
+    if action == "init" and not given and not context.options.get("json") and sys.stdin.isatty():
+        given = _charter_asked(_question)
+    if (since := given.pop("git", None)) is not None:
+        folder = context.service("bootstrap").find_data_dir(context.options.get("data_dir"))
+        given["changed"] = [*given.get("changed", ()), *changed_files(folder, since)]
+    for name in ("done", "undone"):
+        if name in given:
+            given[name] = [_number(word) for word in given[name]]
+    result = getattr(context.fabric, f"charter_{action}")(**given)
+    if action == "check":
+        return Answer(result, lambda screen: _findings(screen, result), 0 if result.ok else 1)
+    return Answer(result, lambda screen: _charter_shown(screen, result))
+
+
+def _number(word: str) -> int:
+    if not (word.isascii() and word.isdigit() and len(word) <= _DIGITS):
+        raise UsageError("an item of the checklist goes by its number", "aof charter amend --done 1 --reason 'agreed'")
+    return int(word)
+
+
+def _question(text: str, usual: str) -> str:
+    sys.stdout.write(f"{text}{f' [{usual}]' if usual else ''}: ")
+    sys.stdout.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise UsageError("nobody answered", "give the charter with options: aof help charter")
+    return line.strip()
+
+
+def _charter_asked(ask: Callable[[str, str], str]) -> dict[str, Any]:
+    """What a person answers; an empty answer leaves it as usual."""
+    given: dict[str, Any] = {name: said for name, text, usual in _QUESTIONS if (said := ask(text, usual))}
+    for name, text in (
+        ("participants", "A participant as NAME:ROLE:LANE (empty: no more)"),
+        ("lanes", "A lane as LANE:OWNER:FILES, such as api:ada:src/api/** (empty: no more)"),
+        ("approval", "What must a person approve, such as tag:release or cancel? (empty: no more)"),
+        ("acceptance", "An acceptance criterion (empty: no more)"),
+    ):
+        while said := ask(text, ""):
+            given.setdefault(name, []).append(said)
+    return given
+
+
+def _charter_shown(screen: Screen, shown: Any) -> None:
+    towards = shown.milestone or "no milestone"
+    screen.line(f"{shown.path}: session {shown.session_id}, {towards}, risk {shown.risk_tier}")
+    screen.line(f"decisions by {shown.governance.decision_mode}, objections within {shown.governance.objection_window}")
+    screen.line()
+    rows = [
+        (one.agent, one.role, one.lane or "-", "missing" if one.agent in shown.unsigned else "-")
+        for one in shown.roster
+    ]
+    signed = {one.agent: one.status for one in shown.handshakes if one.signed and one.agent not in shown.unsigned}
+    rows = [(agent, role, lane, signed.get(agent, mark)) for agent, role, lane, mark in rows]
+    screen.table(("AGENT", "ROLE", "LANE", "HANDSHAKE"), rows)
+    screen.line()
+    screen.table(("LANE", "OWNER", "FILES"), [(one.name, one.owner, ", ".join(one.patterns)) for one in shown.lanes])
+    screen.line()
+    names = {"auto": "Auto", "delay": "Notify + Delay", "approval": "Approval Required"}
+    screen.table(("GATE", "SCOPE"), [(names[gate.band], ", ".join(gate.scope) or "none") for gate in shown.gates])
+
+
+def _findings(screen: Screen, checked: Any) -> None:
+    for one in checked.problems:
+        screen.finding(f"{one.file}:{one.line}", one.severity, one.detail, one.code)
+    if checked.ok:
+        screen.line(f"{checked.path} is ready: work can start")
+
+
+_LEVELS = {1: "countered", 2: "rebutted", 3: "default in force", 4: "decided"}
+_TAKES = {"list": {"settled"}, "show": {"conflict_id"}}
+_OUTCOME = {"conflict_id", "text", "agent", "reasons"}
+
+
+def conflict(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof conflict list`, `show`, `settle` and `default`."""
+    given = dict(values)
+    action = chosen_action("conflict", given, ("list", "show", "settle", "default"), "aof conflict list", "list")
+    takes = _TAKES.get(action, _OUTCOME)
+    if wrong := [name for name in given if name not in takes]:
+        raise UsageError(f"'aof conflict {action}' does not take {wrong[0]}", "see: aof help conflict")
+    needed = {"show": ("conflict_id",), "list": ()}.get(action, ("conflict_id", "text"))
+    if missing := [name for name in needed if name not in given]:
+        raise UsageError(f"'aof conflict {action}' needs {missing[0]}", "aof conflict settle PROP-001 'we do it'")
+    result = getattr(context.fabric, f"conflict_{action}")(**given)
+    if action not in ("list", "show"):
+        return _posted(result)
+    text = _listed if action == "list" else _conflict_shown
+    return Answer(result, lambda screen: text(screen, result))
+
+
+def _listed(screen: Screen, found: Any) -> None:
+    rows = [(one.id, one.state, one.author, one.subject) for one in found.proposals]
+    rows += [
+        (one.id, _LEVELS[one.level] if one.settled_by is None else "settled", f"{one.agent} / {one.other}", one.subject)
+        for one in found.disputes
+    ]
+    rows += [(one.id, f"waits for {one.decides}", one.agent, one.subject) for one in found.reviews]
+    screen.table(("ID", "STATE", "BY", "SUBJECT"), rows, none="nothing is open")
+
+
+def _conflict_shown(screen: Screen, shown: Any) -> None:
+    screen.line(f"{shown.conflict_id}: {shown.kind}, {shown.state}")
+    for one in shown.entries:
+        screen.line()
+        screen.line(f"{one['event_id']}  {one['timestamp']}  {one['actor']}: {one['subject']}")
+        for name, value in one["payload"].items():
+            if name not in ("form", "session") and value:
+                screen.line(f"  {name}: {value}")
+
+
+_MOST = 5_000  # files
+_MOST_BYTES = 32 * 1024 * 1024
+
+
+def changed_files(data_dir: str, since: str) -> list[str]:
+    """What differs between a revision and the files as they are, and new files, relative to the project."""
+    if since.startswith("-"):
+        raise InvalidInput(f"{since[:40]!r} is no revision", "name a commit, a branch or HEAD")
+    project, _, inside = data_dir.rpartition("/")
+    try:
+        told = git.changed_files(project, since, most=_MOST_BYTES)
+    except OSError:
+        raise Unavailable("git could not be asked", "name the files with --changed") from None
+    if told is None:
+        raise InvalidInput("git cannot tell what has changed", "name the files with --changed, or another revision")
+    found = [name for name in told if not name.startswith(f"{inside}/")]
+    if len(found) > _MOST:
+        raise InvalidInput(f"{len(found)} files have changed, more than {_MOST}", "name some with --changed")
+    return found

@@ -1,16 +1,16 @@
-"""Verbs that are an operation: their values are passed on, and the usual answer is printed.
+"""Verbs that are an operation: their values are passed on, and what comes back is said in words.
 
 `claim`, `dep` and `bulk` do a little more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from aof.surfaces.cli import supervision_view
+from aof.surfaces.cli.operations import WORDS
 from aof.surfaces.cli.output import Answer, Context
-from aof.surfaces.cli.parser import UsageError
+from aof.surfaces.cli.parser import chosen_action
 from aof.surfaces.cli.screen import Screen, complain
 
 
@@ -98,10 +98,6 @@ def _answered(screen: Screen, answered: Any) -> None:
         screen.line(f"the answer is none of the choices: {', '.join(answered.none_of)}")
 
 
-def _beaten(screen: Screen, beaten: Any) -> None:
-    screen.line(f"{beaten.task_id}  alive until {beaten.expires_at}")
-
-
 def _reported(screen: Screen, reported: Any) -> None:
     percent = reported.progress.get("percent")
     shown = " ".join(filter(None, (f"{percent:g} %" if percent is not None else "", reported.progress.get("text"))))
@@ -144,10 +140,6 @@ def _merged(screen: Screen, merged: Any) -> None:
         screen.line("commit the result: git add -A .aof && git commit")
 
 
-def _printed(screen: Screen, printed: Any) -> None:
-    screen.block(printed.text)
-
-
 def _ticked(screen: Screen, ticked: Any) -> None:
     done = [(one.task_id, one.action, one.reason) for one in ticked.actions]
     left = [(one.task_id, "-", one.reason) for one in ticked.left]
@@ -159,45 +151,17 @@ def _ticked(screen: Screen, ticked: Any) -> None:
 
 def _templates(screen: Screen, found: Any) -> None:
     rows = [(one.name, one.problem or one.about) for one in found.templates]
-    if rows:
-        screen.table(("TEMPLATE", "WHAT FOR"), rows, whole=True)
-    else:
-        screen.line("no templates yet; write one to templates/NAME.md in the data directory")
+    screen.table(
+        ("TEMPLATE", "WHAT FOR"),
+        rows,
+        whole=True,
+        none="no templates yet; write one to templates/NAME.md in the data directory",
+    )
 
 
 def _verified(screen: Screen, verified: Any) -> None:
     rest = f" of {verified.head}" if verified.verified_to < verified.head else ""
     screen.line(f"the hash chain is verified up to event {verified.verified_to}{rest}")
-
-
-_TEXTS: dict[str, Callable[[Screen, Any], None]] = {
-    "agents": supervision_view.agents,
-    "flow": supervision_view.flow,
-    "moves": supervision_view.moves,
-    "neighbourhood": supervision_view.neighbourhood,
-    "task_at": supervision_view.moment,
-    "timeline": supervision_view.timeline,
-    "answer": _answered,
-    "assign": _assigned,
-    "ask": _asked,
-    "release": _released,
-    "comment": _commented,
-    "complete": _completed,
-    "create": _created,
-    "dep_add": _depends,
-    "dep_remove": _depends,
-    "edit": _edited,
-    "heartbeat": _beaten,
-    "inbox": supervision_view.inbox,
-    "merge": _merged,
-    "output": _printed,
-    "progress": _reported,
-    "templates": _templates,
-    "tick": _ticked,
-    "whoami": supervision_view.whoami,
-    "undo": _undone,
-    "verify": _verified,
-}
 
 
 def claim(context: Context, values: dict[str, Any]) -> Answer:
@@ -216,9 +180,9 @@ def claim(context: Context, values: dict[str, Any]) -> Answer:
 def dep(context: Context, values: dict[str, Any]) -> Answer:
     """`aof dep add` and `aof dep rm`."""
     given = dict(values)
-    action = given.pop("action", "add")
-    if action not in ("add", "rm", "remove"):
-        raise UsageError(f"'aof dep' knows add and rm, not '{action}'", "for example: aof dep add 002 001")
+    if given.get("action") == "remove":
+        given["action"] = "rm"
+    action = chosen_action("dep", given, ("add", "rm"), "for example: aof dep add 002 001", "add")
     return perform(context, "dep_add" if action == "add" else "dep_remove", given)
 
 
@@ -239,3 +203,206 @@ def bulk(context: Context, values: dict[str, Any]) -> Answer:
         screen.line(f"{said}, {report.refused} refused{more}")
 
     return Answer(report, text, 1 if report.refused else 0)
+
+
+_LONG = 60  # characters of a value
+_NAMED = ("agent", "lease")  # kinds whose reason names the agent
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+
+
+def _inbox(screen: Screen, page: Any) -> None:
+    """What needs a person, with the verbs that go on with each."""
+    if not page.items:
+        screen.line("nothing needs a person")
+        return
+    rows = [
+        (one.task_id or one.message_id or one.agent, _kind(one), lasted(one.age), _verbs(one), _said(one))
+        for one in page.items
+    ]
+    screen.table(("WHAT", "NEEDS", "FOR", "NEXT", "WHY"), rows)
+    _rest(screen, page, len(page.items))
+
+
+def _kind(one: Any) -> str:
+    """What it is, in the word that people use."""
+    return "review" if one.kind == "gate" else str(one.kind)
+
+
+def _verbs(one: Any) -> str:
+    """The verbs to use next; `show` only where there is no other."""
+    return (
+        ", ".join(WORDS.get(call.operation, call.operation) for call in one.next if call.operation != "show") or "show"
+    )
+
+
+def _said(one: Any) -> str:
+    words = " ".join(one.reason.split())
+    named = f"{one.question} " if one.question else f"{one.hop}: " if one.hop else ""
+    who = f" ({one.agent})" if one.agent and one.kind not in _NAMED else ""
+    return f"{named}{words}{choices_of(one.choices or ())}{who}" + (f"  · {one.title}" if one.title else "")
+
+
+def choices_of(choices: Sequence[str]) -> str:
+    """The answers that a question offers, to stand after its text."""
+    return f" [{' | '.join(choices)}]" if choices else ""
+
+
+def _rest(screen: Screen, page: Any, shown: int) -> None:
+    if page.total > shown:
+        screen.say((f"… {page.total - shown} more", "dim"))
+
+
+def _agents(screen: Screen, page: Any) -> None:
+    """Who is at work, and on what."""
+    if not page.agents:
+        screen.line("no agents")
+        return
+    rows = []
+    for one in page.agents:
+        state = "silent" if not one.available else "inactive" if not one.active else "busy" if one.load else "idle"
+        load = f"{one.load}/{one.capacity}" if isinstance(one.capacity, int) else str(one.load)
+        rows.append((one.id, state, load, (one.last_seen or "-")[:19], _holds(one)))
+    screen.table(("AGENT", "STATE", "LOAD", "LAST SEEN", "HOLDS"), rows)
+    _rest(screen, page, len(page.agents))
+
+
+def _holds(one: Any) -> str:
+    held = [f"{work.task_id} ({'expired' if work.expired else lasted(work.left) + ' left'})" for work in one.holds]
+    return ", ".join(held) or (one.reason or "-")
+
+
+def _moves(screen: Screen, found: Any) -> None:
+    """What may be done with a task now."""
+    screen.line(f"{found.task_id}  {screen.paint(found.status, found.status)}")
+    rows = [(one.operation, one.to or "-", ", ".join(one.asks) or "-") for one in found.actions]
+    screen.table(("ACTION", "TO", "NEEDS"), rows)
+
+
+def _timeline(screen: Screen, page: Any) -> None:
+    """Runs, the last one first."""
+    if not page.rows:
+        screen.line("nothing was run")
+        return
+    rows = [
+        (one.task_id, one.agent, one.started_at[:19], one.status, lasted(one.working), lasted(one.waiting), one.title)
+        for one in page.rows
+    ]
+    screen.table(("ID", "AGENT", "STARTED", "RUN", "WORKED", "WAITED", "TITLE"), rows)
+    _rest(screen, page, len(page.rows))
+
+
+def _neighbourhood(screen: Screen, found: Any) -> None:
+    """The tasks around one."""
+    rows = [(one.id, one.status, str(one.depth), one.title) for one in found.nodes]
+    screen.table(("ID", "STATUS", "DISTANCE", "TITLE"), rows, colour_by=(1,))
+    for edge in found.edges:
+        screen.line(f"{edge.source} {edge.kind} {edge.target}")
+    if found.left_out:
+        screen.say((f"… {found.left_out} more", "dim"))
+
+
+def _flow(screen: Screen, found: Any) -> None:
+    """How work flows."""
+    moved = [day for day in found.days if day.by_status]
+    rows = [
+        (
+            day.day,
+            str(day.created),
+            str(day.done),
+            ", ".join(f"{count} {name}" for name, count in day.by_status.items()),
+        )
+        for day in moved
+    ]
+    screen.table(("DAY", "CREATED", "DONE", "AT END OF DAY"), rows or [("-", "0", "0", "no tasks yet")])
+    for name, times in (("lead time", found.lead_time), ("cycle time", found.cycle_time)):
+        shown = ", ".join(f"{share} % within {lasted(getattr(times, f'p{share}'))}" for share in (50, 75, 90, 95))
+        screen.line(
+            f"{name} of {times.count} finished task{'' if times.count == 1 else 's'}: {shown}"
+            if times.count
+            else f"{name}: no task finished"
+        )
+    ended = [
+        (one.agent, str(one.attempts), str(one.completed), str(one.failed), str(one.expired)) for one in found.agents
+    ]
+    if ended:
+        screen.table(("AGENT", "RUNS", "COMPLETED", "FAILED", "EXPIRED"), ended)
+
+
+def _moment(screen: Screen, found: Any) -> None:
+    """One task after one event, and what that changed."""
+    event = found.event
+    screen.line(f"{found.task_id}  event {found.seq} ({found.number} of {found.events}): {event['type']}")
+    if not found.changed:
+        screen.line("this event changed no field")
+        return
+    from aof.queries.history import excerpts  # which only this view needs
+
+    rows = [(one.field, *excerpts(one.before, one.after, _LONG)) for one in found.changed]
+    screen.table(("FIELD", "BEFORE", "AFTER"), rows, whole=True)
+
+
+def lasted(seconds: int) -> str:
+    """A length of time in one unit."""
+    size, unit = next(((size, unit) for size, unit in _UNITS if abs(seconds) >= size), (1, "s"))
+    return f"{seconds // size if seconds >= 0 else -(-seconds // size)}{unit}"
+
+
+_UNITS: Sequence[tuple[int, str]] = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m"))
+
+
+_SOURCES = {
+    "given": "--actor",
+    "environment": "$AOF_ACTOR",
+    "run": "the secret of its run",
+    "token": "a token",
+    "session": "the session",
+    "user": "the user of this machine",
+}
+_FOUND = {"given": "--data-dir", "environment": "$AOF_DATA_DIR", "folder": "the current folder"}
+
+
+def _whoami(screen: Screen, who: Any) -> None:
+    """`aof whoami`."""
+    rights = ["maintainer"] if who.maintainer else []
+    rights += [who.kind] if who.kind is not None and who.kind not in rights else []
+    rights += [f"roles {', '.join(who.roles)}"] if who.roles else []
+    rights += ["may act for others"] if who.acts_for_others else ["acts as itself only"]
+    rows = [("actor", f"{who.actor} (from {_SOURCES[who.source]})"), ("rights", ", ".join(rights))]
+    rows += [("run", who.run_id)] if who.run_id is not None else []
+    rows += [("scope", who.scope)] if who.scope is not None else []
+    if who.data_dir is not None and who.found_by is not None:
+        rows.append(("data", f"{who.data_dir} (from {_FOUND[who.found_by]})"))
+    rows += [("lane", who.lane)] if who.lane not in (None, "root") else []
+    rows.append(("version", f"aof {who.version}, Python {who.python}, format {who.format}"))
+    for name, said in rows:
+        screen.say((f"{name:<9}", "dim"), str(said), cut_off=False)
+
+
+_TEXTS: dict[str, Callable[[Screen, Any], None]] = {
+    "agents": _agents,
+    "flow": _flow,
+    "moves": _moves,
+    "neighbourhood": _neighbourhood,
+    "task_at": _moment,
+    "timeline": _timeline,
+    "answer": _answered,
+    "assign": _assigned,
+    "ask": _asked,
+    "release": _released,
+    "comment": _commented,
+    "complete": _completed,
+    "create": _created,
+    "dep_add": _depends,
+    "dep_remove": _depends,
+    "edit": _edited,
+    "heartbeat": lambda screen, beaten: screen.line(f"{beaten.task_id}  alive until {beaten.expires_at}"),
+    "inbox": _inbox,
+    "merge": _merged,
+    "output": lambda screen, printed: screen.block(printed.text),
+    "progress": _reported,
+    "templates": _templates,
+    "tick": _ticked,
+    "whoami": _whoami,
+    "undo": _undone,
+    "verify": _verified,
+}

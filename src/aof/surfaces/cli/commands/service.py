@@ -15,7 +15,7 @@ from aof.kernel.limits import looks_secret
 from aof.kernel.ports import CommandLine
 from aof.support.printable import clean
 from aof.surfaces.cli.output import Answer, Context, deliver
-from aof.surfaces.cli.parser import UsageError
+from aof.surfaces.cli.parser import UsageError, chosen_action
 from aof.surfaces.cli.screen import Screen
 
 _PORT, _ANY_PORT = 8420, 0
@@ -30,11 +30,9 @@ def up(context: Context, values: dict[str, Any]) -> Answer:
 
 def notify(context: Context, values: dict[str, Any]) -> Answer:
     """`aof admin notify`, `aof admin notify test CHANNEL` and `aof admin notify send`."""
-    action, channel = values.get("action") or "list", values.get("channel")
-    if action not in ("list", "test", "send"):
-        raise UsageError(
-            f"'aof admin notify' knows list, test and send, not '{action}'", "for example: aof admin notify"
-        )
+    known = ("list", "test", "send")
+    action = chosen_action("admin notify", dict(values), known, "for example: aof admin notify", "list")
+    channel = values.get("channel")
     if (channel is not None) != (action == "test"):
         raise UsageError(
             "'aof admin notify test' takes one channel, and no other action does", "aof admin notify test team"

@@ -8,7 +8,7 @@ import msgspec
 
 from aof.support import nesting
 from aof.surfaces.cli.output import Answer, Context
-from aof.surfaces.cli.parser import UsageError
+from aof.surfaces.cli.parser import UsageError, chosen_action
 from aof.surfaces.cli.screen import Screen
 from aof.surfaces.cli.values import file_text
 
@@ -18,12 +18,9 @@ _FORMS = ("text", "mermaid")
 
 def workflow(context: Context, values: dict[str, Any]) -> Answer:
     """`aof workflow check`, `aof workflow show` and `aof workflow attach`."""
-    actions = {"show": _show_workflow, "check": _check, "attach": _attach}
+    actions = {"check": _check, "show": _show_workflow, "attach": _attach}
     given = dict(values)
-    action = given.pop("action")
-    if action not in actions:
-        example = "for example: aof workflow check"
-        raise UsageError(f"'aof workflow' knows check, show and attach, not '{action}'", example)
+    action = chosen_action("workflow", given, actions, "for example: aof workflow check")
     if "format" in given and (action != "show" or given["format"] not in _FORMS):
         raise UsageError("--format is text or mermaid, with show", "for example: aof workflow show --format mermaid")
     return actions[action](context, given)
@@ -39,9 +36,7 @@ def _check(context: Context, given: dict[str, Any]) -> Answer:
         for report in reports:
             for finding in report.findings:
                 place = ":".join(str(part) for part in (report.path, finding.line, finding.column) if part is not None)
-                severity = screen.paint(finding.severity, "error" if finding.severity == "error" else "high")
-                screen.line(f"{place}: {severity}: {finding.detail} [{finding.code}]")
-                screen.line(f"  → {finding.fix}")
+                screen.finding(place, finding.severity, finding.detail, finding.code, finding.fix)
             if report.ok:
                 screen.line(f"{report.path} can be used")
         if not reports:
@@ -141,9 +136,7 @@ def preflight(context: Context, values: dict[str, Any]) -> Answer:
 def context(context: Context, values: dict[str, Any]) -> Answer:
     """`aof context show|set|decide|artifact`."""
     given = dict(values)
-    action = given.pop("action")
-    if action not in _CONTEXT_ACTIONS:
-        raise UsageError(f"'aof context' knows {', '.join(_CONTEXT_ACTIONS)}, not '{action}'", "aof context show ID")
+    action = chosen_action("context", given, _CONTEXT_ACTIONS, "aof context show ID")
     operation, takes = _CONTEXT_ACTIONS[action]
     if not given.get("path") and action != "artifact":
         given.pop("path", None)  # required, and so passed on empty where it was not given
@@ -191,9 +184,7 @@ _JOB_EXAMPLE = "for example: aof job add nightly --cron '0 2 * * *' --title 'Nig
 def job(context: Context, values: dict[str, Any]) -> Answer:
     """Every action of the verb."""
     given = dict(values)
-    action = given.pop("action")
-    if action not in _JOB_ACTIONS:
-        raise UsageError(f"'aof job' knows {', '.join(_JOB_ACTIONS)}, not '{action}'", _JOB_EXAMPLE)
+    action = chosen_action("job", given, _JOB_ACTIONS, _JOB_EXAMPLE)
     if (action == "list") == ("job_id" in given):
         raise UsageError(f"'aof job {action}' {'takes no' if action == 'list' else 'needs a'} name", _JOB_EXAMPLE)
     if action != "add" and (wrong := sorted(given.keys() - {"job_id"})):
