@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from aof.surfaces.board import app as board_app
-from aof.surfaces.board.rendering import assets
+from aof.surfaces.board.view import assets
 
 BOARD = Path(board_app.__file__).parent
 VENDOR = BOARD / "static/vendor"

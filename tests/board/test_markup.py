@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from aof.surfaces.board.rendering import data, markdown, moment, span, summary
+from aof.surfaces.board.view import data, markdown, moment, span, summary
 
 HOSTILE = [
     "<script>alert(1)</script>",

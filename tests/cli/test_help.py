@@ -461,7 +461,7 @@ def test_a_short_form_of_an_option_still_means_the_same_beside_new_ones(aof: Aof
 
 
 def test_a_file_that_never_ends_is_not_read_to_its_end(aof: Aof, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aof.surfaces.cli.values._LARGEST", 1_000)
+    monkeypatch.setattr("aof.surfaces.cli.parser._LARGEST", 1_000)
     Path("large.jsonl").write_text("talk\n" * 300)
     endless = "/dev/zero"
     for words in (("send", "large.jsonl"), ("send", endless), ("job", "add", "x", "--file", endless)):

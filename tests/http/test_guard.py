@@ -12,8 +12,7 @@ from starlette.datastructures import Headers
 
 from aof.api.call import Caller
 from aof.errors import NotAllowed
-from aof.surfaces.http.guard import Authenticate, Guard, check_names
-from aof.surfaces.http.limits import FailedAuthentications, TokenLimits, Traffic
+from aof.surfaces.http.guard import Authenticate, FailedAuthentications, Guard, TokenLimits, Traffic, check_names
 
 _BOUND = 20
 _LIMITS: Any = {"hosts": ("localhost",), "open_paths": ("/health",), "max_body": 1000, "body_seconds": 0.05}

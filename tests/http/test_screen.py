@@ -11,8 +11,7 @@ import pytest
 
 from aof.api.call import Caller
 from aof.errors import InvalidInput
-from aof.surfaces.http.guard import ConnectionScreen
-from aof.surfaces.http.limits import FailedAuthentications, Traffic
+from aof.surfaces.http.guard import ConnectionScreen, FailedAuthentications, Traffic
 from aof.surfaces.http.server import HttpServer, listen
 
 _BOUND = 20

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from aof.surfaces.http.limits import Traffic
+from aof.surfaces.http.guard import Traffic
 from aof.surfaces.http.server import ServerLimits, listen
 from tests.support.sockets import lifespan, running, whole
 

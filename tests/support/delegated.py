@@ -11,8 +11,7 @@ import anyio
 
 from aof.api.fabric import Fabric
 from aof.service.bootstrap import init_data_dir, open_fabric
-from aof.surfaces.a2a.delegation import MOST_WRITES, DelegatedRun, Delegation
-from aof.surfaces.a2a.peer import MOST_ANSWER_BYTES, http_client
+from aof.surfaces.a2a.delegation import MOST_ANSWER_BYTES, MOST_WRITES, DelegatedRun, Delegation, http_client
 from aof.tasks.model import Task
 from tests.support.portable import valid
 

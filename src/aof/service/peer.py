@@ -51,8 +51,7 @@ def main() -> int:
 async def _worked(fabric: Fabric, run: ClaimedRun, early: list[int]) -> None:
     import anyio
 
-    from aof.surfaces.a2a.delegation import DelegatedRun, Delegation
-    from aof.surfaces.a2a.peer import http_client
+    from aof.surfaces.a2a.delegation import DelegatedRun, Delegation, http_client
 
     url = os.environ[PEER_URL]
     name = os.environ.get(PEER_TOKEN_NAME)

@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
     from aof.surfaces.a2a.endpoint import PushParts
     from aof.surfaces.http.app import Mounted
-    from aof.surfaces.http.guard import Authenticate
-    from aof.surfaces.http.limits import Traffic
+    from aof.surfaces.http.guard import Authenticate, Traffic
     from aof.surfaces.http.server import HttpServer
 
 
@@ -288,7 +287,7 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
     try:
         from aof.surfaces.http import server as server_module
         from aof.surfaces.http.connections import Times
-        from aof.surfaces.http.limits import Traffic
+        from aof.surfaces.http.guard import Traffic
     except ModuleNotFoundError as error:
         raise missing(error, "server") from None
     bounds, traffic, running = http_bounds(data_dir), Traffic(), threading.Event()

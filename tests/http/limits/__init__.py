@@ -1,1 +1,1 @@
-"""Tests of `aof.http.limits`."""
+"""Tests of the limits of `aof.surfaces.http`."""

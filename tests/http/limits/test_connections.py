@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from aof.surfaces.http.connections import AT_ONCE, Accepted, Acceptor, Connections, ListeningSocket, affordable
-from aof.surfaces.http.limits import Traffic
+from aof.surfaces.http.guard import Traffic
 from aof.surfaces.http.server import listen
 
 _BOUND = 30

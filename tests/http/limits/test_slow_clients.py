@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from aof.surfaces.http.connections import Times
-from aof.surfaces.http.limits import Traffic
+from aof.surfaces.http.guard import Traffic
 from aof.surfaces.http.server import ServerLimits
 from tests.support.sockets import lifespan, running, whole
 from tests.support.waiting import eventually

@@ -13,9 +13,8 @@ from starlette.responses import Response
 from aof.api.call import Caller
 from aof.errors import AofError, InvalidInput, NotAllowed, Unauthenticated
 from aof.maintenance.tokens import NewSession, PageSessions
-from aof.surfaces.board.rendering import HEADERS, problem_of, render
-from aof.surfaces.http.guard import too_many_failures
-from aof.surfaces.http.limits import FailedAuthentications, Traffic, network_of
+from aof.surfaces.board.view import HEADERS, problem_of, render
+from aof.surfaces.http.guard import FailedAuthentications, Traffic, network_of, too_many_failures
 from aof.surfaces.http.responses import status_of
 from aof.surfaces.http.routes import bounded_body
 

@@ -15,8 +15,7 @@ from aof.queries import read_models
 from aof.queries.stories import Story, stories
 from aof.support.typed import prepare_type
 from aof.surfaces.board import view
-from aof.surfaces.board.rendering import words
-from aof.surfaces.board.view import Operations, PageAddress, PageView
+from aof.surfaces.board.view import Operations, PageAddress, PageView, words
 
 _KINDS: Final = {"task": "Tasks", "worklog": "Worklog", "mail": "Mail", "handoff": "Handoffs"}
 _HANDOFF_STATES: Final = ("open", *get_args(HandoffState), "all")

@@ -27,10 +27,8 @@ from aof.kernel.faults import record
 from aof.maintenance.tokens import PageSessions
 from aof.surfaces.board import access, activity, overview, task, writes
 from aof.surfaces.board.access import PREFIX, Access
-from aof.surfaces.board.rendering import HEADERS, asset, problem_of, render
-from aof.surfaces.board.view import Operations, PageAddress, PageView
-from aof.surfaces.http.guard import CALLER
-from aof.surfaces.http.limits import FailedAuthentications, Traffic
+from aof.surfaces.board.view import HEADERS, Operations, PageAddress, PageView, asset, problem_of, render
+from aof.surfaces.http.guard import CALLER, FailedAuthentications, Traffic
 from aof.surfaces.http.responses import failure, status_of
 
 VIEWS: Final[tuple[PageView, ...]] = (

@@ -12,8 +12,7 @@ from aof.errors import AofError
 from aof.kernel.model import FINISHED, STATUSES
 from aof.surfaces.board import view
 from aof.surfaces.board.actions import BY_NAME, PageAction, last_entries
-from aof.surfaces.board.rendering import short, words
-from aof.surfaces.board.view import Operations, PageAddress, PageView
+from aof.surfaces.board.view import Operations, PageAddress, PageView, short, words
 
 _NEEDS, _MOST_NEEDS = 30, 500
 _LABELS: Final = {

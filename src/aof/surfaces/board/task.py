@@ -13,8 +13,7 @@ from aof.kernel.events import Event
 from aof.queries.stories import spaced, stories
 from aof.support.typed import prepare_type
 from aof.surfaces.board.actions import BY_NAME, description, offered
-from aof.surfaces.board.rendering import summary, words
-from aof.surfaces.board.view import Operations, PageAddress, PageView
+from aof.surfaces.board.view import Operations, PageAddress, PageView, summary, words
 from aof.tasks.body import parts
 from aof.tasks.fields import FIELDS
 

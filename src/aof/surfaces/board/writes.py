@@ -28,8 +28,7 @@ from aof.surfaces.board.actions import (
     moves,
     offered,
 )
-from aof.surfaces.board.rendering import HEADERS, problem_of, render
-from aof.surfaces.board.view import Operations
+from aof.surfaces.board.view import HEADERS, Operations, problem_of, render
 from aof.surfaces.http.guard import CALLER
 from aof.surfaces.http.responses import status_of
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from aof import errors
 from aof.support import printable
-from aof.surfaces.cli import hints, output, values
+from aof.surfaces.cli import hints, output, parser
 from aof.surfaces.cli import screen as cli_screen
 from aof.surfaces.cli.commands import operation
 from aof.surfaces.cli.grammar import SCHEMA_VERSION
@@ -128,7 +128,7 @@ def _answer(context: Context, verb: Verb, given: dict[str, Any]) -> output.Answe
     from importlib import import_module
 
     if verb.reads:
-        given = values.resolved(verb, given)
+        given = parser.resolved(verb, given)
     if not verb.handler:
         return operation.perform(context, verb.operation, given)
     module, function = verb.handler.split(":")

@@ -22,8 +22,15 @@ from aof.api.call import Caller
 from aof.api.fabric import Fabric
 from aof.errors import AofError, InvalidInput, NotFound
 from aof.kernel.faults import record
-from aof.surfaces.http.guard import Authenticate, ConnectionScreen, Guard
-from aof.surfaces.http.limits import FailedAuthentications, TokenLimits, Traffic, ValidTokens
+from aof.surfaces.http.guard import (
+    Authenticate,
+    ConnectionScreen,
+    FailedAuthentications,
+    Guard,
+    TokenLimits,
+    Traffic,
+    ValidTokens,
+)
 from aof.surfaces.http.openapi import document
 from aof.surfaces.http.responses import PREFIX, answer, failure, fault
 from aof.surfaces.http.routes import event_stream, operation_routes

@@ -20,7 +20,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from aof.surfaces.http.limits import LOCAL, Cause, Traffic, network_of
+from aof.surfaces.http.guard import LOCAL, Cause, Traffic, network_of
 
 State = Literal["waiting", "idle", "busy"]  # of a connection, for the choice of those that make room for others
 Phase = Literal["headers", "body", "rest", "closing", "idle", "answering"]  # of its protocol: each has a deadline

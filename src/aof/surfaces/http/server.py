@@ -29,7 +29,7 @@ from aof.surfaces.http.connections import (
     Refuse,
     Times,
 )
-from aof.surfaces.http.limits import Traffic
+from aof.surfaces.http.guard import Traffic
 
 _GRACE = 5  # seconds that open streams get when the server stops
 _BACKLOG = 512

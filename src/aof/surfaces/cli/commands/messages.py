@@ -19,9 +19,8 @@ from aof.messages import protocol
 from aof.support import git
 from aof.surfaces.cli import hints, operations
 from aof.surfaces.cli.output import Answer, Context
-from aof.surfaces.cli.parser import UsageError, chosen_action
+from aof.surfaces.cli.parser import UsageError, chosen_action, file_text
 from aof.surfaces.cli.screen import Screen, complain
-from aof.surfaces.cli.values import file_text
 
 _REFUSED = 1
 _SEND_COLOURS = {"accepted": "good", "noop": "dim", "rejected": "error", "unknown": "error", "ignored": "dim"}

@@ -8,9 +8,8 @@ import msgspec
 
 from aof.support import nesting
 from aof.surfaces.cli.output import Answer, Context
-from aof.surfaces.cli.parser import UsageError, chosen_action
+from aof.surfaces.cli.parser import UsageError, chosen_action, file_text
 from aof.surfaces.cli.screen import Screen
-from aof.surfaces.cli.values import file_text
 
 _PROBLEMS, _UNREADABLE = 1, 2
 _FORMS = ("text", "mermaid")
