@@ -12,7 +12,6 @@ import msgspec
 
 from aof.api.fabric import Fabric
 from aof.bench import commits as bench_commits
-from aof.bench.rounds import Figure
 from aof.handoffs import audit
 from aof.handoffs.model import Handoff, HandoffContext, Rationale, ReturnProtocol, Validation
 from aof.kernel.events import Draft, Event
@@ -41,17 +40,6 @@ class MergesMeasured(NamedTuple):
     replays: list[float]
     merges: list[float]
     tenths: list[float]
-
-    @property
-    def ratio(self) -> Figure:
-        """Merging beside replaying."""
-        return Figure.ratio(self.merges, self.replays)
-
-    @property
-    def growth(self) -> Figure:
-        """The ratio for all commits beside the ratio for a tenth of them: what is linear stays the same."""
-        ratios = [merged / replayed for merged, replayed in zip(self.merges, self.replays, strict=True)]
-        return Figure.ratio(ratios, self.tenths)
 
 
 def measure_merges(*, quick: bool, say: Say) -> MergesMeasured:
@@ -133,14 +121,6 @@ class AuditsMeasured(NamedTuple):
     few: int
     many: int
     times: dict[tuple[str, int], list[float]]
-
-    def figure(self, key: str) -> Figure:
-        """Among many."""
-        return Figure.of(self.times[key, self.many])
-
-    def ratio(self, key: str) -> Figure:
-        """Many beside few."""
-        return Figure.ratio(self.times[key, self.many], self.times[key, self.few])
 
 
 def measure_audits(folder: Path, *, quick: bool, say: Say) -> AuditsMeasured:

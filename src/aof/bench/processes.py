@@ -34,14 +34,6 @@ class Calls(NamedTuple):
     help: list[float]
     verbs: dict[tuple[str, int], list[float]]
 
-    def ratio(self, verb: str, tasks: int) -> Figure:
-        """A call beside a bare Python."""
-        return Figure.ratio(self.verbs[verb, tasks], self.bare)
-
-    def growth(self, verb: str, tasks: int, few: int) -> Figure:
-        """A call in a large directory beside the same in a small one."""
-        return Figure.ratio(self.verbs[verb, tasks], self.verbs[verb, few])
-
 
 def measure_startup(roots: Mapping[int, str], *, rounds: int, say: Callable[[str], object]) -> Calls:
     """Call every verb once a round in each directory."""

@@ -170,13 +170,12 @@ def size(found: SizeFigures) -> Part:
     ]
     for name, growth in found.growth.items():
         ratio = Figure(*[growth.ratio] * 3)
-        row = _time(f"{name}, durable", growth.large)
         need = _GROWTH if name == "lifecycle" else None
-        rows.append(TableRow(row.name, row.figure, row.unit, ratio, f"the same at {SMALL} tasks", need))
+        rows.append(_time(f"{name}, durable", growth.large, ratio, f"the same at {SMALL} tasks", need))
     row = _time("rebuild of the index", found.rebuilt)
     if found.rebuilt_to_parser is not None:
         need = _REBUILD if found.tasks >= SIZES[0] else None  # below, it is nearly all in making an empty database
-        row = TableRow(row.name, row.figure, row.unit, found.rebuilt_to_parser, "a YAML parser alone, CPU", need)
+        row = _time(row.name, found.rebuilt, found.rebuilt_to_parser, "a YAML parser alone, CPU", need)
     rows.append(row)
     return Part(f"Size: {found.tasks:,} tasks in one directory (written in {found.generated:.0f} s)", tuple(rows))
 
@@ -185,19 +184,19 @@ def calls(found: Calls, tasks: Sequence[int]) -> Part:
     """The command line beside a bare Python, and a large directory beside a small one, by CPU."""
     rows = [
         _time(BARE, Figure.of(found.bare)),
-        _call(HELP, Figure.of(found.help), Figure.ratio(found.help, found.bare)),
+        _time(HELP, Figure.of(found.help), Figure.ratio(found.help, found.bare), BARE),
     ]
     few, judged = min(tasks), max((size for size in tasks if size <= _JUDGED), default=min(tasks))
     for verb in VERBS:
         need = None if judged != _JUDGED or verb == AFTER else _CHANGE if verb == CREATE else _QUESTION
-        name = f"{verb}, {judged:,} tasks"
-        rows.append(_call(name, Figure.of(found.verbs[verb, judged]), found.ratio(verb, judged), need))
+        ratio = Figure.ratio(found.verbs[verb, judged], found.bare)
+        rows.append(_time(f"{verb}, {judged:,} tasks", Figure.of(found.verbs[verb, judged]), ratio, BARE, need))
     for size in (size for size in tasks if size > few):
         for verb in VERBS:
             need = _CALL_GROWTH if size == SIZES[-1] and few == SIZES[0] and verb != AFTER else None
-            row = _time(f"{verb}, {size:,} tasks", Figure.of(found.verbs[verb, size]))
-            ratio = found.growth(verb, size, few)
-            rows.append(TableRow(row.name, row.figure, row.unit, ratio, f"the same at {few:,} tasks", need))
+            ratio = Figure.ratio(found.verbs[verb, size], found.verbs[verb, few])
+            shown = Figure.of(found.verbs[verb, size])
+            rows.append(_time(f"{verb}, {size:,} tasks", shown, ratio, f"the same at {few:,} tasks", need))
     return Part("The command line: one call, CPU from its start to its end", tuple(rows))
 
 
@@ -205,18 +204,20 @@ def audited(found: histories.AuditsMeasured) -> Part:
     """Audit records by each key, among many and among few."""
     rows = []
     for key in histories.KEYS:
-        row = _time(f"audit by {key}, {found.many:,} records", found.figure(key))
-        beside = f"the same among {found.few:,}"
-        rows.append(TableRow(row.name, row.figure, row.unit, found.ratio(key), beside, _AUDIT))
+        many = found.times[key, found.many]
+        ratio, beside = Figure.ratio(many, found.times[key, found.few]), f"the same among {found.few:,}"
+        rows.append(_time(f"audit by {key}, {found.many:,} records", Figure.of(many), ratio, beside, _AUDIT))
     return Part("Audit: ten records of one handoff, task, sender or receiver", tuple(rows))
 
 
 def merged(found: histories.MergesMeasured) -> Part:
     """Two histories that come together."""
-    row = _time(f"merge, 2 lanes x {found.commits:,} commits, CPU", Figure.of(found.merges))
+    name, ratio = f"merge, 2 lanes x {found.commits:,} commits, CPU", Figure.ratio(found.merges, found.replays)
+    ratios = [merged / replayed for merged, replayed in zip(found.merges, found.replays, strict=True)]
+    growth = Figure.ratio(ratios, found.tenths)  # what is linear stays the same
     rows = (
-        TableRow(row.name, row.figure, row.unit, found.ratio, "replaying the same commits", _MERGE),
-        TableRow("that ratio", ratio=found.growth, against="the same for a tenth of the commits", need=_LINEAR),
+        _time(name, Figure.of(found.merges), ratio, "replaying the same commits", _MERGE),
+        TableRow("that ratio", ratio=growth, against="the same for a tenth of the commits", need=_LINEAR),
     )
     return Part("Merge: two clones that both worked", rows)
 
@@ -225,20 +226,13 @@ def served(found: bench_processes.ServiceFigures) -> Part:
     """The scheduler and the service."""
     started = Figure(*(value / _FIRST_STEP for value in found.started))
     idle = Figure(*[found.idle * 100] * 3)
-    ticks, acting = _time("tick, dry, all explained", found.large), _time("tick, as the service does it", found.acting)
-    first = _time("from ready to the agent's first step", found.started)
     rows = (
-        TableRow(ticks.name, ticks.figure, ticks.unit, found.grown, "the same at 100 tasks", Need(20, at_most=True)),
-        acting,
-        TableRow(first.name, first.figure, first.unit, started, "250 ms", _WHOLE),
+        _time("tick, dry, all explained", found.large, found.grown, "the same at 100 tasks", Need(20, at_most=True)),
+        _time("tick, as the service does it", found.acting),
+        _time("from ready to the agent's first step", found.started, started, "250 ms", _WHOLE),
         TableRow("idle, CPU of one core", idle, "%", idle, "1 % of a core", _WHOLE),
     )
     return Part(f"Service: aof up on {found.tasks:,} tasks", rows)
-
-
-def _call(name: str, figure: Figure, ratio: Figure, need: Need | None = None) -> TableRow:
-    row = _time(name, figure)
-    return TableRow(row.name, row.figure, row.unit, ratio, BARE, need)
 
 
 def of(found: Measurements, subject: Subject, processes: int) -> Series:
@@ -251,9 +245,11 @@ def processes_text(count: int) -> str:
     return "1 process" if count == 1 else f"{count} processes"
 
 
-def _time(name: str, figure: Figure) -> TableRow:
+def _time(
+    name: str, figure: Figure, ratio: Figure | None = None, against: str = "", need: Need | None = None
+) -> TableRow:
     shown, unit = seconds_text(figure)
-    return TableRow(name, shown, unit)
+    return TableRow(name, shown, unit, ratio, against, need)
 
 
 _HEADINGS = ("", "median", "spread", "ratio", "spread", "against", "required", "")

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from aof import __version__
 from aof.bench import commits, histories, processes, report, rounds, sizes
-from aof.bench.report import Part, TableRow
+from aof.bench.report import Part
 from aof.bench.rounds import Series, Subject
 from aof.store.files.disk import file_system
 from aof.support.printable import Say
@@ -51,10 +51,8 @@ class BenchRun(NamedTuple):
 
     def as_json(self) -> dict[str, object]:
         """Everything that the table shows, unrounded."""
-        return {"machine": self.machine, "rows": [{"part": part.title} | row.as_json() for part, row in self._rows()]}
-
-    def _rows(self) -> Iterator[tuple[Part, TableRow]]:
-        return ((part, row) for part in self.parts for row in part.rows)
+        rows = [{"part": part.title} | row.as_json() for part in self.parts for row in part.rows]
+        return {"machine": self.machine, "rows": rows}
 
 
 def measure(

@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal, TextIO
 
-    from aof.kernel.ports import CommandLine, Notifier, Trust
+    from aof.kernel.ports import CommandLine
     from aof.store.port import Clock, Store
 
 
@@ -52,6 +52,7 @@ def open_fabric(
     clock = clock or SystemClock()
     store = opened_store(root, settings, clock, disk) if may_write(root) else read_only_store(root, settings, clock)
     trust = TrustedCommands(root)
+    notifies = settings.notify.command or settings.notify.file is not None
     place = LocalWhereabouts(root, store, actor, secret, given=data_dir is not None)
     return Fabric(
         store,
@@ -60,7 +61,7 @@ def open_fabric(
         place.actor,
         run or os.environ.get("AOF_RUN_ID"),
         org=OrgFile(root, disk),
-        notifier=_notifier(root, settings, trust),
+        notifier=notify.SettingsNotifier(root, settings.notify, trust) if notifies else None,
         workflows=WorkflowFiles(root),
         secret=secret,
         orphans=OrphanedProcesses(root, clock),
@@ -172,25 +173,6 @@ def _caller(actor: str | None, secret: str | None) -> tuple[str, Literal["given"
     if len(parts) == 3 and is_agent_name(parts[1]):  # noqa: PLR2004 - RUN/AGENT/RANDOM
         return parts[1], "run"  # whether the secret is good is asked when something is done with it
     return default_actor(), "user"
-
-
-def _notifier(root: str, settings: Settings, trust: Trust) -> Notifier | None:
-    """The notifiers that the settings name; usually none."""
-    if not settings.notify.command and settings.notify.file is None:
-        return None
-    from aof.scheduler.steps import of_notification_file, of_notifications, untrusted_refusal
-
-    def refused(command: CommandLine) -> Callable[[], str | None]:
-        return lambda: None if trust.covers(command) else untrusted_refusal(command)
-
-    file = settings.notify.file
-    return notify.notifier(
-        root,
-        settings.notify.command,
-        file,
-        refused(of_notifications(settings.notify.command)),
-        refused(of_notification_file(file)) if file is not None and os.path.isabs(file) else lambda: None,
-    )
 
 
 def opened_store(

@@ -9,25 +9,42 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from aof.kernel.ports import Notification, Notifier
+from aof.config import NotifySettings
+from aof.kernel.ports import CommandLine, Notification, Notifier, Trust
+from aof.scheduler.steps import of_notification_file, of_notifications, untrusted_refusal
 from aof.support.confined_folder import ConfinedFolder
 from aof.support.printable import clean
 
 
-class _Everybody:
-    """Tells one after the other; one that fails keeps no other from being told."""
+class SettingsNotifier:
+    """Tells the command and the file of the settings, one after the other; one that fails does not keep the other back.
 
-    def __init__(self, notifiers: Sequence[Notifier]) -> None:
-        self._notifiers = notifiers
+    What nobody has trusted is not used, and that is said once. Paths are relative to the data directory.
+    """
+
+    def __init__(self, root: str, settings: NotifySettings, trust: Trust) -> None:
+        self._trust = trust
+        self._said: set[str] = set()
+        self._ways: list[tuple[CommandLine | None, Notifier]] = []
+        if settings.command:
+            self._ways.append((of_notifications(settings.command), CommandNotifier(settings.command, root)))
+        if (file := settings.file) is not None:
+            outside = of_notification_file(file) if os.path.isabs(file) else None
+            self._ways.append((outside, FileNotifier(root, file)))
 
     def notify(self, notification: Notification) -> bool:
-        """Pass it on to all; False where one of them failed."""
+        """Pass it on to both; False where one of them failed."""
         heard = True
-        for one in self._notifiers:
+        for command, one in self._ways:
+            if command is not None and not self._trust.covers(command):
+                if command.source not in self._said:
+                    sys.stderr.write(f"aof: nobody was notified: {clean(untrusted_refusal(command))}\n")
+                self._said.add(command.source)
+                continue
             try:
                 one.notify(notification)
             except Exception as error:  # noqa: BLE001 - the change is made, notified or not
@@ -36,55 +53,19 @@ class _Everybody:
         return heard
 
 
-def notifier(
-    root: str,
-    command: Sequence[str],
-    file: str | None,
-    refused: Callable[[], str | None] = lambda: None,
-    file_refused: Callable[[], str | None] = lambda: None,
-) -> Notifier:
-    """The notifiers of a data directory's settings; paths are relative to it.
-
-    `refused` and `file_refused` tell why the command is not run, and the file not written.
-    """
-    chosen: list[Notifier] = []
-    if command:
-        chosen.append(CommandNotifier(command, folder=root, refused=refused))
-    if file is not None:
-        chosen.append(FileNotifier(root, file, file_refused))
-    return _Everybody(chosen)
-
-
 _PATIENCE = 10.0  # seconds
 OF_THE_CALLER = frozenset({"AOF_RUN_SECRET", "AOF_MESSAGE_NONCE"})  # what proves who a worker is, and nobody else
 
 
 class CommandNotifier:
-    """Runs a program for each notification, in the data directory, and waits for it within bounds.
+    """Runs a program for each notification, in the data directory, and waits for it within bounds."""
 
-    A command that nobody has allowed is not run; `refused` says why, and that is reported once.
-    """
-
-    def __init__(
-        self,
-        command: Sequence[str],
-        folder: str,
-        patience: float = _PATIENCE,
-        refused: Callable[[], str | None] = lambda: None,
-    ) -> None:
+    def __init__(self, command: Sequence[str], folder: str) -> None:
         self._command = list(command)
         self._folder = folder
-        self._patience = patience
-        self._refused = refused
-        self._said = False
 
     def notify(self, notification: Notification) -> None:
         """Start it. Raises OSError or SubprocessError where it cannot be started, fails or takes too long."""
-        if why := self._refused():
-            if not self._said:
-                sys.stderr.write(f"aof: nobody was notified: {why}\n")
-            self._said = True
-            return
         subprocess.run(  # noqa: S603 - the command is the settings', and the text of a task is never part of it
             self._command,
             input=msgspec.json.encode(notification) + b"\n",
@@ -92,7 +73,7 @@ class CommandNotifier:
             env={name: value for name, value in os.environ.items() if name not in OF_THE_CALLER},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=self._patience,
+            timeout=_PATIENCE,
             check=True,
         )
 
@@ -101,32 +82,22 @@ _GROWING = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class FileNotifier:
-    """Appends each notification in one write, so that lines of several processes do not mix.
+    """Appends each notification in one write, so that lines of several processes do not mix."""
 
-    A file that nobody has allowed is not written; `refused` says why, and that is reported once.
-    """
-
-    def __init__(self, root: str, file: str, refused: Callable[[], str | None] = lambda: None) -> None:
-        self._refused = refused
-        self._said = False
+    def __init__(self, root: str, file: str) -> None:
         self._path = os.path.join(root, file)
         self._beneath = None if os.path.isabs(file) else ConfinedFolder(root)
 
     def notify(self, notification: Notification) -> None:
         """Append a line; a relative path stays in the data directory, and no link leads it out."""
-        if why := self._refused():
-            if not self._said:
-                sys.stderr.write(f"aof: nobody was notified: {clean(why)}\n")
-            self._said = True
-            return
-        fd = os.open(self._path, _GROWING, 0o600) if self._beneath is None else self._opened(self._beneath)
+        if self._beneath is None:
+            fd = os.open(self._path, _GROWING, 0o600)
+        else:
+            self._beneath.begin()
+            fd = self._beneath.open(self._path, _GROWING)
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise OSError(f"{self._path} is not a regular file")
             os.write(fd, msgspec.json.encode(notification) + b"\n")
         finally:
             os.close(fd)
-
-    def _opened(self, beneath: ConfinedFolder) -> int:
-        beneath.begin()
-        return beneath.open(self._path, _GROWING)

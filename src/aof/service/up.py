@@ -183,7 +183,9 @@ class Service:
         began = self._clock.monotonic()
         ticked = self._tick.ticked(explain=False)
         for action in ticked.actions:
-            self._tell(action.action, action.task_id, _because(action.agent, action.reason))
+            agent, reason = action.agent, action.reason
+            said = f"{agent}: {reason}" if agent is not None and agent not in reason else reason
+            self._tell(action.action, action.task_id, said)
         took = self._clock.monotonic() - began
         self._pace = self._clock.monotonic() + max(took, min(took * _CALM, _CALMEST))
         later = (millis(ticked.next_at) - self._clock.now()) / 1000 if ticked.next_at is not None else _LOOK_ANYWAY
@@ -365,10 +367,6 @@ def _add(waits: list[float], poll: Callable[[], float | None]) -> None:
     wait = poll()
     if wait is not None:
         waits.append(wait)
-
-
-def _because(agent: str | None, reason: str) -> str:
-    return f"{agent}: {reason}" if agent is not None and agent not in reason else reason
 
 
 def _drain(fd: int) -> None:

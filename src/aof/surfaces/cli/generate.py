@@ -281,7 +281,7 @@ def _shared_arguments(members: list[Operation]) -> list[Argument]:
     for place in range(max(map(len, taken.values()))):
         here = {action: arguments[place] for action, arguments in taken.items() if place < len(arguments)}
         one = next(iter(here.values()))
-        text = family.place or _only_with(list(here), actions, one.help)
+        text = family.place or (one.help if len(here) == len(actions) else f"with {' or '.join(here)}: {one.help}")
         required = len(here) == len(actions) and all(argument.required for argument in here.values())
         found.append(Argument(one.name, text, required=required, target=one.target, type=one.type, also=one.also))
     return found
@@ -297,10 +297,6 @@ def _shared_options(members: list[Operation]) -> list[Option]:
         option.actions = tuple(having) if len(having) < len(actions) else ()
         option.required = option.required and len(having) == len(actions)
     return [option for option, _ in by_name.values()]
-
-
-def _only_with(having: list[str], actions: list[str], text: str) -> str:
-    return text if len(having) == len(actions) else f"with {' or '.join(having)}: {text}"
 
 
 def _renamed(operation: Operation) -> dict[str, str]:

@@ -114,10 +114,14 @@ _IDS = 'aof list --json 2>/dev/null | grep -o \'"id":"TASK-[0-9-]*"\' | cut -d\'
 
 def completion_script(shell: str) -> str:
     """The script for a shell."""
-    makers = {"bash": _bash, "zsh": _zsh, "fish": _fish}
-    if shell not in makers:
-        raise UsageError(f"there is no completion for '{shell}'", "use bash, zsh or fish")
-    return makers[shell]()
+    match shell:
+        case "bash":
+            return _bash()
+        case "zsh":
+            return f"#compdef aof\nautoload -U +X bashcompinit && bashcompinit\n{_bash()}"
+        case "fish":
+            return _fish()
+    raise UsageError(f"there is no completion for '{shell}'", "use bash, zsh or fish")
 
 
 def _choices(verb: Verb) -> str:
@@ -173,10 +177,6 @@ def _bash() -> str:
 }}
 complete -o default -F _aof aof
 """
-
-
-def _zsh() -> str:
-    return "#compdef aof\nautoload -U +X bashcompinit && bashcompinit\n" + _bash()
 
 
 def _fish() -> str:

@@ -297,8 +297,11 @@ def resolved(verb: Verb, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(option: Option | Argument, value: Any) -> Any:
-    if option.type == "stdin":
-        return _input() if value == "-" else value
+    if option.type == "stdin" and value == "-":
+        text = sys.stdin.read(_LARGEST + 1)
+        if len(text) > _LARGEST:
+            raise _too_large("standard input")
+        return text
     if isinstance(option, Argument):
         return value
     if option.type == "item":
@@ -309,13 +312,6 @@ def _read(option: Option | Argument, value: Any) -> Any:
             merged |= _object(option, text)
         return merged
     return value
-
-
-def _input() -> str:
-    text = sys.stdin.read(_LARGEST + 1)
-    if len(text) > _LARGEST:
-        raise _too_large("standard input")
-    return text
 
 
 def _object(option: Option, text: str) -> dict[str, Any]:

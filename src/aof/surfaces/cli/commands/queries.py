@@ -41,24 +41,19 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
     given.setdefault("limit", _READY_LIMIT)
     listed = context.fabric.ready(**given)
     answer = _listed(listed, "nothing is ready")
-    if not explain:
-
-        def text_with_ended(screen: Screen) -> None:
-            answer.text(screen)
-            _ended(context.fabric, screen)
-
-        return Answer(listed, text_with_ended)
-    given.pop("limit", None)
-    held = context.fabric.held_back(**given)
+    given.pop("limit")
+    held = context.fabric.held_back(**given) if explain else ()
 
     def text(screen: Screen) -> None:
         answer.text(screen)
-        if held:
+        if not explain:
+            _ended(context.fabric, screen)
+        elif held:
             screen.line()
             rows = [(row.id, "waiting" if row.status == "ready" else row.status, _why(row)) for row in held]
             screen.table(("ID", "STATUS", "WHY NOT"), rows, colour_by=(1,), whole=True)
 
-    return Answer({**listed, "notReady": held}, text)
+    return Answer({**listed, "notReady": held} if explain else listed, text)
 
 
 def _ended(fabric: Fabric, screen: Screen) -> None:
@@ -195,8 +190,4 @@ def status(context: Context, values: dict[str, Any]) -> Answer:
 def show(context: Context, values: dict[str, Any]) -> Answer:
     """`aof show`."""
     task = context.fabric.show(values["task_id"], at=values.get("at"))
-
-    def text(screen: Screen) -> None:
-        task_view.portray(screen, task, context.fabric)
-
-    return Answer(task, text)
+    return Answer(task, lambda screen: task_view.portray(screen, task, context.fabric))

@@ -204,11 +204,7 @@ def bench(context: Context, values: dict[str, Any]) -> Answer:
         found, table = context.service("bootstrap").benchmark(
             values.get("dir"), quick=values.get("quick", False), sizes=sizes, say=progress
         )
-
-    def text(screen: Screen) -> None:
-        screen.block(table)
-
-    return Answer(found, text)
+    return Answer(found, lambda screen: screen.block(table))
 
 
 def _sizes(text: str) -> tuple[int, ...]:
