@@ -83,8 +83,11 @@ def test_what_was_reported_as_done_is_carried_out(post: Post, clock: FakeClock, 
 
 @requirement("aof1.resume.result-review-outcomes", "aof1.example.8-resume-with-result")
 @pytest.mark.parametrize("outcome", ["partial", "needs_review"])
-def test_what_was_done_in_part_is_reviewed_with_its_files(post: Post, clock: FakeClock, outcome: str) -> None:
-    task_id = post.running()
+@pytest.mark.parametrize("review", [True, False])
+def test_what_was_done_in_part_is_reviewed_with_its_files(
+    post: Post, clock: FakeClock, outcome: str, *, review: bool
+) -> None:
+    task_id = post.running(review=review)
     outputs = post.room.root / "tasks/in-progress" / task_id / "outputs"
     outputs.mkdir(parents=True)
     (outputs / "draft.md").write_text("half of it")

@@ -249,30 +249,6 @@ def test_a_resumed_task_goes_on_from_its_checkpoints(room: Room, fabric: Fabric)
 # --- cancelling: intent first, down the whole tree, settled from the leaves up, and it sticks
 
 
-@pytest.mark.parametrize("status", ["backlog", "ready", "in-progress", "review", "blocked"])
-def test_what_is_unfinished_is_cancelled_at_once_when_nobody_hosts_it(status: str) -> None:
-    world = World()
-    task = world.into(status)
-    world.act(commands.CancelTask, task, reason="not wanted")
-    cancel = world.tasks[task].cancel
-    assert cancel is not None
-    assert (world.status(task), cancel.by, cancel.reason) == ("cancelled", "pm", "not wanted")
-    kinds = [event.type for event in world.events if event.task_id == task]
-    assert kinds.index("task.cancel_requested") < len(kinds) - 1
-    assert kinds[-1] == "task.transitioned"
-
-
-@pytest.mark.parametrize("status", ["done", "deadletter"])
-def test_what_is_finished_is_not_cancelled(status: str) -> None:
-    world = World()
-    assert world.refuse(commands.CancelTask, world.into(status)).code == "invalid_transition"
-
-
-def test_cancelling_again_changes_nothing() -> None:
-    world = World()
-    assert world.act(commands.CancelTask, world.into("cancelled")).drafts == ()
-
-
 def test_a_cancelled_pulling_agent_can_no_longer_write() -> None:
     world = World()
     task = world.create()
@@ -632,17 +608,6 @@ def test_every_combination_has_exactly_one_status_and_all_twenty_are_reached() -
     assert _scenarios() == TWENTY
 
 
-def test_a_run_is_preparing_until_its_first_heartbeat_or_progress() -> None:
-    world = World()
-    beaten, reported = world.create(), world.create()
-    for task in (beaten, reported):
-        world.claim(task)
-        assert world.normalized(task) == "preparing"
-    world.act(commands.RecordHeartbeat, beaten, "ada")
-    world.act(commands.ReportProgress, reported, "ada", percent=1)
-    assert [world.normalized(task) for task in (beaten, reported)] == ["running", "running"]
-
-
 def test_the_heartbeat_of_an_earlier_run_says_nothing_of_this_one() -> None:
     world = World()
     task = world.create()
@@ -652,22 +617,6 @@ def test_the_heartbeat_of_an_earlier_run_says_nothing_of_this_one() -> None:
     world.act(commands.Release, task, "ada")
     world.claim(task, "bob")
     assert normalized_status(world.tasks[task], old, world.now) == "preparing"
-
-
-def test_a_failed_task_is_retrying_until_its_time_has_come_or_somebody_ends_the_wait() -> None:
-    world = World()
-    task, hurried = world.create(), world.create()
-    for each in (task, hurried):
-        world.claim(each)
-        world.act(commands.Fail, each, "ada")
-    world.later(MINUTE - 1)
-    assert [world.normalized(each) for each in (task, hurried)] == ["retrying", "retrying"]
-    world.act(commands.RetryTask, hurried, reason="now")
-    assert [world.normalized(each) for each in (task, hurried)] == ["retrying", "queued"]
-    world.later(1)
-    assert world.normalized(task) == "queued"
-    world.claim(task)
-    assert world.normalized(task) == "preparing"
 
 
 def test_a_dead_task_that_has_lost_its_error_is_failed() -> None:

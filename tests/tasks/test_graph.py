@@ -57,17 +57,6 @@ def test_an_open_dependency_holds_and_is_named(status: str) -> None:
     assert world.normalized(task) == "queued"
 
 
-def test_a_task_is_runnable_without_a_further_call_once_the_last_dependency_is_done() -> None:
-    world = World()
-    first, second = world.create(), world.create()
-    task = world.create(depends_on=[first, second])
-    for blocker in (first, second):
-        assert world.why_not(task) is not None
-        world.act(commands.Complete, blocker, "ada")
-        world.act(commands.Approve, blocker)
-    assert world.why_not(task) is None
-
-
 def test_a_retry_waits_for_its_time() -> None:
     world = World()
     task = world.create()
@@ -162,15 +151,6 @@ def test_a_path_is_found_along_edges_only() -> None:
 # --- dependencies: circles and missing ends are refused, a dead one blocks, a revived one frees
 
 
-def test_a_dependency_is_listed_once_and_adding_it_again_writes_nothing() -> None:
-    world = World()
-    task, blocker = world.create(), world.create()
-    world.act(commands.AddDependency, task, blocker_id=blocker)
-    assert world.act(commands.AddDependency, task, blocker_id=blocker).drafts == ()
-    assert world.tasks[task].depends_on == (blocker,)
-    assert world.status(task) == "ready"
-
-
 def test_a_task_cannot_wait_for_itself() -> None:
     world = World()
     task = world.create()
@@ -232,12 +212,6 @@ def test_a_task_created_with_a_dead_dependency_is_blocked_from_the_start() -> No
     world = World()
     task = world.create(depends_on=[world.into("deadletter")])
     assert (world.status(task), world.path(task)) == ("blocked", ["blocked"])
-
-
-def test_a_done_dependency_holds_nothing() -> None:
-    world = World()
-    task = world.create(depends_on=[world.into("done")])
-    assert world.why_not(task) is None
 
 
 def test_a_dependency_that_is_cancelled_later_blocks_those_that_wait_and_not_those_behind_them() -> None:
@@ -337,12 +311,6 @@ def test_removing_the_dead_dependency_leaves_another_dead_one_in_the_way() -> No
     blocked = world.tasks[task].blocked
     assert blocked is not None
     assert blocked.dependency == second
-
-
-def test_removing_what_is_not_there_writes_nothing() -> None:
-    world = World()
-    task = world.create(depends_on=[world.create()])
-    assert world.act(commands.RemoveDependency, task, blocker_id=world.create()).drafts == ()
 
 
 def test_a_dependent_of_two_cancelled_tasks_of_one_tree_is_blocked_once() -> None:
@@ -826,23 +794,6 @@ def test_an_edge_is_added_once_and_removed_once(kind: str) -> None:
     assert len(world.act(commands.RemoveLink, task, kind=kind, target_id=other).drafts) == 1
     assert world.act(commands.RemoveLink, task, kind=kind, target_id=other).drafts == ()
     assert world.tasks[task].links == ()
-
-
-def test_a_source_does_not_hold_execution() -> None:
-    world = World()
-    task, source = world.create(), world.create()
-    world.act(commands.AddLink, task, kind="source_task", target_id=source)
-    assert world.why_not(task) is None
-
-
-def test_a_parent_is_set_and_taken_away() -> None:
-    world = World()
-    task, parent = world.create(), world.create()
-    world.act(commands.AddLink, task, kind="parent", target_id=parent)
-    assert world.tasks[task].parent_id == parent
-    assert world.act(commands.AddLink, task, kind="parent", target_id=parent).drafts == ()
-    world.act(commands.RemoveLink, task, kind="parent", target_id=parent)
-    assert world.tasks[task].parent_id is None
 
 
 def test_a_task_cannot_stand_below_itself_or_its_own_child() -> None:

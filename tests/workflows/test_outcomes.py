@@ -32,22 +32,6 @@ def world() -> Gated:
     return Gated()
 
 
-def test_parallel_hops_have_leases_of_their_own_and_an_all_join_waits_for_both(world: Gated) -> None:
-    task = world.begin(DIAMOND)
-    world.end("build")
-    first, second = world.take("test", "ada"), world.take("audit", "bob")
-    assert first != second
-    assert (world.hop("test").epoch, world.hop("audit").epoch) == (1, 1)
-    world.act(commands.Complete, task, "ada", run=first, outcome="complete")
-    assert world.statuses()["ship"] == "waiting"
-    assert world.status(task) == "in-progress"
-    world.act(commands.Complete, task, "bob", run=second, outcome="complete")
-    assert (world.statuses()["ship"], world.status(task)) == ("ready", "ready")
-    world.end("ship")
-    assert world.status(task) == "done"
-    world.assert_replay_is_the_same()
-
-
 def test_a_hop_is_claimed_by_one_only(world: Gated) -> None:
     task = world.begin(REVIEW)
     world.take("implement")
@@ -143,14 +127,6 @@ def test_a_rejection_resets_what_comes_after_and_ends_who_runs_there(world: Gate
     assert world.statuses() == {"a": "ready", "b": "waiting", "c": "rejected", "d": "waiting"}
     assert world.refuse(commands.Complete, task, "bob", run=beside, outcome="complete").code == "stale_lease"
     assert world.runs[task][beside].status == "cancelled"
-
-
-def test_rejecting_to_predecessors_opens_only_those(world: Gated) -> None:
-    world.begin(template(hop("a"), hop("b", "a"), hop("c", "b", canReject=True, rejectionStrategy="predecessors")))
-    world.end("a")
-    world.end("b")
-    world.end("c", "needs_review", "again")
-    assert world.statuses() == {"a": "done", "b": "ready", "c": "rejected"}
 
 
 def test_time_that_is_over_escalates_once_and_then_ends_the_hop(world: Gated) -> None:
