@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import traceback
+import typing
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,25 @@ def test_prose_needs_no_name(fabric: Fabric) -> None:
     assert fabric.reopen(made.task_id, "not quite").status == "ready"
     assert fabric.block(made.task_id, "no key").status == "blocked"
     assert fabric.cancel(made.task_id, "not needed").status == "cancelled"
+
+
+def test_what_is_shown_and_listed_has_types_and_is_plain_data_on_demand(fabric: Fabric) -> None:
+    made = fabric.create("Build", "All of it", review=False)
+    fabric.claim(made.task_id, agent="ada").complete("built")
+    shown, listed = fabric.show(made.task_id), fabric.list()
+    assert (shown.id, shown.title, shown.status, shown.priority) == (made.task_id, "Build", "done", "normal")
+    assert (shown.body.splitlines()[0], shown.waits, len(shown.attempts)) == ("All of it", None, 1)
+    assert shown.result is not None
+    assert shown.result["notes"] == "built"
+    for answer in (shown, fabric.show(made.task_id, full=False), fabric.show(made.task_id, at=1), listed):
+        assert type(answer.to_dict()) is dict
+    assert list(listed.to_dict()["tasks"]) == (shown_row := [fabric.list().tasks[0].to_dict()])
+    assert type(shown_row[0]) is dict
+
+
+def test_answers_that_are_no_plain_objects_have_them_on_demand() -> None:
+    plain = [one.name for one in OPERATIONS if typing.get_origin(one.result) is dict]
+    assert [one.name for one in OPERATIONS if one.name not in plain and not hasattr(one.result, "to_dict")] == []
 
 
 def test_a_call_that_does_not_fit_is_told_so_in_the_words_of_who_calls(fabric: Fabric) -> None:

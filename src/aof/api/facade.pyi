@@ -59,7 +59,7 @@ from aof.kernel.results import (
 from aof.maintenance.operations import Diagnosis, HistoryVerified, MergedHistories, Synced
 from aof.org.operations import OrgCheck
 from aof.org.routing import Route
-from aof.queries.read_models import Listed, Summary
+from aof.queries.read_models import Listed, ShownTask, Summary
 from aof.queries.results import Events
 from aof.queries.views import Drawing
 from aof.runs.claimed_run import ClaimedRun, Grant
@@ -548,7 +548,7 @@ class Facade:
     ) -> Summary:
         """How many tasks are in which status, and which."""
 
-    def show(self, task_id: str, *, at: int | str | None = None, full: bool = True) -> dict[str, Any]:
+    def show(self, task_id: str, *, at: int | str | None = None, full: bool = True) -> ShownTask:
         """One task: brief, state, relations, progress.
 
         With its attempts and relationships; `at` an event: as it was then. Else in short, unless it is `full`.

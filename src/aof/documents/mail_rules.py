@@ -24,6 +24,7 @@ from aof.kernel import limits as kernel_limits
 from aof.kernel.events import Draft
 from aof.kernel.findings import suggestion
 from aof.kernel.model import OURSELVES, Policy, day, iso, millis
+from aof.support.answer import StructAnswer
 from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 
@@ -51,7 +52,7 @@ class Ack(msgspec.Struct, frozen=True):
     reason: str
 
 
-class MailMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class MailMessage(StructAnswer, frozen=True, kw_only=True, rename="camel"):
     """One message. `fields` are further lines of its card; `disposition` and `outcome` say how it was closed."""
 
     message_id: str
@@ -67,7 +68,7 @@ class MailMessage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     response_needed_by: str
     body: str = ""
     acks: tuple[Ack, ...] = ()
-    fields: dict[str, str] = {}
+    fields: dict[str, str] = msgspec.field(default_factory=dict)
     disposition: str | None = None
 
     @property

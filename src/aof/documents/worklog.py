@@ -38,6 +38,7 @@ from aof.kernel.events import DOCUMENT, SUPERSEDED, Draft, Event, as_written
 from aof.kernel.limits import visible_line
 from aof.kernel.model import Policy
 from aof.support import nesting
+from aof.support.answer import StructAnswer
 from aof.support.hashing import hexdigest
 
 _OWN: Final = f"{DOCUMENT}worklog."
@@ -390,7 +391,7 @@ _TYPES: Final[dict[str, str]] = {
 }
 
 
-class EntryEnvelope(msgspec.Struct, frozen=True, kw_only=True):
+class EntryEnvelope(StructAnswer, frozen=True, kw_only=True):
     """The eight keys, in their order."""
 
     event_id: str

@@ -41,6 +41,7 @@ from aof.kernel.events import Draft
 from aof.kernel.model import iso
 from aof.org import routing
 from aof.org.model import HUMAN
+from aof.support.answer import StructAnswer
 from aof.tasks.model import Task
 
 GroupState = Literal["open", "success", "failed", "sent"]
@@ -230,7 +231,7 @@ class MemberResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     result: Any = None
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
+class Group(StructAnswer, frozen=True, kw_only=True):
     """A broadcast as its sender sees it. `sent` says that nobody owes a return."""
 
     broadcast_group_id: str

@@ -13,6 +13,7 @@ from aof.kernel.commands import Records
 from aof.kernel.events import Draft, Event
 from aof.kernel.kinds import LockMode, Priority
 from aof.kernel.model import is_agent_name
+from aof.support.answer import StructAnswer
 from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 from aof.tasks.model import FileLock, Task
@@ -50,7 +51,7 @@ TASK_STATUS: Final[dict[str, TaskStatus]] = {
 }
 
 
-class _Carried(msgspec.Struct, frozen=True, kw_only=True):
+class _Carried(StructAnswer, frozen=True, kw_only=True):
     """Common form of what a handoff carries: snake-case keys, every one written."""
 
 
@@ -91,7 +92,7 @@ class ContextVariables(_Carried, frozen=True, kw_only=True):
     task_priority: Priority
     decisions_made: tuple[DecisionMade, ...] = ()
     files_in_progress: tuple[FileInProgress, ...] = ()
-    custom: dict[str, Any] = {}
+    custom: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class TransferredContext(_Carried, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ import msgspec
 from aof.kernel.events import Event
 from aof.kernel.model import FINISHED
 from aof.org.model import HUMAN, Risk
+from aof.support.answer import StructAnswer
 from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 from aof.tasks.model import FileLock, Link, OpenHandoff, Task
@@ -181,7 +182,7 @@ class RoutingChoice(_AddedPart, frozen=True, kw_only=True):
     reason: str
 
 
-class Handoff(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Handoff(StructAnswer, frozen=True, kw_only=True, omit_defaults=True):
     """One handoff to one agent. `rev` is the number of the event that wrote this version.
 
     `number` counts the handoffs of the task. A handoff that went on to another agent names the record that followed it

@@ -8,6 +8,7 @@ import msgspec
 
 from aof.errors import Call
 from aof.kernel.kinds import Status, Stream
+from aof.support.answer import StructAnswer
 
 
 def without_secret(self: msgspec.Struct) -> str:
@@ -17,13 +18,8 @@ def without_secret(self: msgspec.Struct) -> str:
     return f"{type(self).__name__}({', '.join(shown)})"
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True, rename="camel", repr_omit_defaults=True):
-    """Common form of the answers."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data, in the names and words of JSON."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        return plain
+class Result(StructAnswer, frozen=True, kw_only=True, rename="camel", repr_omit_defaults=True):
+    """Common form of the answers that are no records."""
 
 
 class Warned(Result, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from aof.kernel.events import Event
     from aof.kernel.kinds import GraphForm, Priority, Sort, Status, Stream
     from aof.kernel.results import Printed
-    from aof.queries.read_models import Listed, Summary
+    from aof.queries.read_models import Listed, ShownTask, Summary
     from aof.queries.results import Events
     from aof.queries.views import Drawing
     from aof.store.lists import Row
@@ -115,6 +115,7 @@ def status(
     tool_shows=("task_id", "full", "actor"),
     tool_defaults=(("full", False),),
     shows_defaults=("full",),
+    wire_types={"return": "aof.queries.results.Whole"},
 )
 def show(
     context: CallContext,
@@ -122,7 +123,7 @@ def show(
     *,
     at: At | None = None,
     full: Annotated[bool, param("also history and bookkeeping", Spelling(hidden=True))] = True,
-) -> dict[str, Any]:
+) -> ShownTask:
     """One task: brief, state, relations, progress.
 
     With its attempts and relationships; `at` an event: as it was then. Else in short, unless it is `full`.
@@ -131,13 +132,13 @@ def show(
     full_id = environment.lookup.resolve(task_id)
     if at is not None:
         seq = queries_history.number_of(environment.store, at)
-        return queries_history.portrait(queries_history.task_at(environment.store, full_id, seq))
+        return read_models.ShownTask(queries_history.portrait(queries_history.task_at(environment.store, full_id, seq)))
     shown = environment.read_models.show(full_id)
     if shown["status"] in _NOT_TAKEN_YET and environment.chart.readable() is not None:
         warning = environment.chart.no_route(environment.lookup.get(shown["id"]))
         if warning is not None:
             shown["warning"] = msgspec.to_builtins(warning)
-    return shown if full else views.outline(shown)
+    return read_models.ShownTask(shown if full else views.outline(shown))
 
 
 def _ready_and_why_not(

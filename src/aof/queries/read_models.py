@@ -17,7 +17,7 @@ from aof.runs import evolve as runs_evolve
 from aof.runs import model as runs_model
 from aof.runs import output
 from aof.store import port
-from aof.store.lists import Query, Row, Rows
+from aof.store.lists import DictAnswer, Query, Row, Rows
 from aof.support import nesting
 from aof.support.typed import prepare_type
 from aof.tasks import body, graph
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aof.errors import AofError
     from aof.handoffs.model import Handoff
     from aof.kernel.context import Lookup
+    from aof.kernel.kinds import Priority, Status
     from aof.kernel.model import Policy
     from aof.org.chart_in_force import ChartInForce
     from aof.queries.operations import Filters
@@ -43,7 +44,61 @@ if TYPE_CHECKING:
     _Item = TypeVar("_Item")
 
 
-class Listed(dict[str, "Any"]):
+class ShownTask(DictAnswer):
+    """One task with all that belongs to it: what every task has as properties, the rest by the names that JSON has."""
+
+    __slots__ = ()
+
+    @property
+    def id(self) -> str:
+        """The task's ID."""
+        return str(self["id"])
+
+    @property
+    def title(self) -> str:
+        """The task's title."""
+        return str(self["title"])
+
+    @property
+    def status(self) -> Status:
+        """The task's status."""
+        status: Status = self["status"]
+        return status
+
+    @property
+    def priority(self) -> Priority:
+        """The task's priority."""
+        priority: Priority = self["priority"]
+        return priority
+
+    @property
+    def rev(self) -> int:
+        """The task's revision."""
+        rev: int = self["rev"]
+        return rev
+
+    @property
+    def body(self) -> str:
+        """The task's text: description, comments, work log."""
+        return str(self.get("body", ""))
+
+    @property
+    def waits(self) -> str | None:
+        """What a task in `ready` waits for, in words; None where it can be claimed."""
+        return self.get("waits")
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What the last run reported; None where none has."""
+        return self.get("result")
+
+    @property
+    def attempts(self) -> list[dict[str, Any]]:
+        """The runs, the first one first."""
+        return list(self.get("attempts", ()))
+
+
+class Listed(DictAnswer):
     """A page of tasks, how many match in all, and the cursor of the next page where there is one."""
 
     __slots__ = ()

@@ -13,6 +13,9 @@ from aof.tasks.fields import LISTED
 
 TYPE_CHECKING = False
 
+Whole = dict[str, Any]
+"""One task with all that belongs to it; its fields are those of its file, and more."""
+
 
 class RowHead(Result, frozen=True, kw_only=True):
     """What every line of a list begins with."""

@@ -107,7 +107,20 @@ class Query:
         return Query(**(vars(self) | changes))
 
 
-class Row(dict[str, "Any"]):
+class DictAnswer(dict[str, "Any"]):
+    """An answer that is an object in JSON for any encoder; what it certainly has are properties, too."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as plain data, as the other answers give it."""
+        from msgspec import to_builtins  # which no list needs
+
+        plain: dict[str, Any] = to_builtins(self)
+        return plain
+
+
+class Row(DictAnswer):
     """One line of a list: who holds the task or is meant to do it, why it is held, and what is odd about its file.
 
     `fields` are the others that lists show, where the task has them. A task in `ready` that cannot be claimed now says
