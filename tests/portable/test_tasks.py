@@ -14,7 +14,6 @@ from aof.api.fabric import Fabric
 from aof.kernel.kinds import BlockedKind
 from aof.kernel.model import STATUSES, Policy
 from aof.org.model import Agent, OrgChart, RunnerSettings, Team
-from aof.runs.model import Run
 from aof.store.memory import FixedChart
 from aof.testing import FakeClock, memory_fabric
 from tests.support.command_line import Aof
@@ -569,17 +568,6 @@ def test_a_task_can_be_driven_into_each_status_and_every_view_says_so(room: Room
         assert task["lastError"]["code"]
     if status not in ("draft", "accepted", "preparing", "running", "completed", "archived"):
         assert task["statusReason"]
-
-
-def test_a_lost_worker_is_never_taken_for_a_success(room: Room, fabric: Fabric, clock: FakeClock) -> None:
-    driver = Driver(room)
-    task_id = driver.lost()
-    fabric.recover()
-    assert Camera(room).status(task_id) == "retrying"
-    clock.sleep(1000)
-    assert Camera(room).status(task_id) == "queued"
-    runs: list[Run] = list(fabric.store.attempts(task_id))
-    assert [run.status for run in runs] == ["expired"]
 
 
 # --- the edges and the attempts of a task in the snapshot, from both ends and over every retry
