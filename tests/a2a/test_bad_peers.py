@@ -52,6 +52,88 @@ def end(fabric: Fabric, peer: ScriptedPeer, **more: Any) -> tuple[str, str]:
     return task.last_error.code, task.last_error.cause
 
 
+@pytest.mark.parametrize("fault", ["garbage", "silent", "broken"])
+@pytest.mark.parametrize("where", ["card", "SendMessage", "GetTask"])
+def test_a_peer_that_sends_garbage_or_nothing_or_fails_itself_is_lost(fabric: Fabric, where: str, fault: str) -> None:
+    with serving(ScriptedPeer("completed")) as peer:
+        setattr(peer, fault, {where})
+        assert end(fabric, peer, patience=0.2 if fault == "silent" else IMPATIENT) == ("peer_unreachable", "lost")
+
+
+def test_a_peer_that_is_not_there_is_lost(fabric: Fabric) -> None:
+    with serving(ScriptedPeer("completed")) as peer:
+        pass
+    assert end(fabric, peer) == ("peer_unreachable", "lost")
+
+
+def test_a_peer_that_answers_about_another_task_when_asked_is_lost(fabric: Fabric) -> None:
+    with serving(ScriptedPeer("completed")) as peer:
+        says(peer, "GetTask", peer.task("completed") | {"id": "another"})
+        assert end(fabric, peer) == ("peer_unreachable", "lost")
+
+
+@pytest.fixture
+def other() -> Iterator[ScriptedPeer]:
+    """Another host, which nobody is to call."""
+    with serving(ScriptedPeer("completed")) as there:
+        there.files["/x"] = (200, b"x")
+        yield there
+        assert not there.calls
+        assert not there.cards
+
+
+def test_a_card_that_leads_to_another_host_is_refused(fabric: Fabric, other: ScriptedPeer) -> None:
+    with serving(ScriptedPeer("completed")) as peer:
+        peer.interface = f"{other.address}/rpc"
+        assert end(fabric, peer) == ("peer_refused", "failed")
+
+
+@pytest.mark.parametrize("where", ["card", "SendMessage", "GetTask"])
+def test_a_peer_that_redirects_to_another_host_is_lost(fabric: Fabric, other: ScriptedPeer, where: str) -> None:
+    with serving(ScriptedPeer("completed")) as peer:
+        peer.redirects = {where: f"{other.address}/rpc"}
+        assert end(fabric, peer) == ("peer_unreachable", "lost")
+
+
+@pytest.mark.parametrize("redirected", [True, False])
+def test_an_artifact_on_another_host_is_not_fetched(fabric: Fabric, other: ScriptedPeer, *, redirected: bool) -> None:
+    with serving(ScriptedPeer("completed")) as peer:
+        if redirected:
+            peer.redirects = {"/x": f"{other.address}/x"}
+        address = peer.address if redirected else other.address
+        peer.artifacts = [{"artifactId": "a", "parts": [{"url": f"{address}/x"}]}]
+        assert end(fabric, peer) == ("artifact_missing" if redirected else "peer_refused", "failed")
+
+
+def test_a_peer_that_says_done_on_its_stream_and_not_when_asked_is_not_believed(fabric: Fabric) -> None:
+    with serving(ScriptedPeer("failed", streams=True)) as peer:
+        peer.stream = [update("working"), update("completed", messageId="s-2", parts=[{"text": "all done"}])]
+        assert end(fabric, peer) == ("peer_failed", "failed")
+
+
+def test_a_peer_that_sends_nonsense_on_its_stream_is_asked_instead(fabric: Fabric) -> None:
+    with serving(ScriptedPeer("working", "rejected", streams=True)) as peer:
+        peer.stream = [{"statusUpdate": {"taskId": 7, "status": "soon"}}, {"nothing": "known"}]
+        assert end(fabric, peer) == ("peer_rejected", "failed")
+
+
+def test_a_peer_that_sends_too_much_is_refused(fabric: Fabric) -> None:
+    with serving(ScriptedPeer("completed")) as peer:
+        peer.artifacts = [{"artifactId": "a", "parts": [{"text": "x" * 200_000}]}]
+        assert end(fabric, peer, most=100_000) == ("peer_refused", "failed")
+
+
+def test_artifacts_that_are_named_like_paths_write_nothing_elsewhere(fabric: Fabric, tmp_path: Path) -> None:
+    with serving(ScriptedPeer("completed")) as peer:
+        name = "../../../../escaped"
+        peer.artifacts = [{"artifactId": name, "name": name, "parts": [{"text": "x", "filename": name}]}]
+        task_id = fabric.create("Escape").task_id
+        run_at(fabric, task_id, peer.address)
+        (path,) = fabric.get(task_id).metadata["remote"]["remoteArtifactRefs"]
+        assert output(fabric, task_id, path) == b"x"
+        assert not [one for one in tmp_path.rglob("*escaped*") if one.parent.name != "peer"]
+
+
 @pytest.mark.parametrize("where", ["card", "SendMessage", "GetTask"])
 def test_an_answer_that_unpacks_to_much_more_than_was_sent_is_refused(fabric: Fabric, where: str) -> None:
     with serving(ScriptedPeer("completed")) as peer:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from aof.api.fabric import Fabric
-from tests.support.delegated import IMPATIENT, fabric_of, output, portable, run_at
+from tests.support.delegated import fabric_of, output, portable, run_at
+from tests.support.present import present
 from tests.support.requirements import requirement
 from tests.support.scripted_peer import ScriptedPeer, serving
 
@@ -194,8 +195,7 @@ def test_success_does_not_count_before_every_artifact_is_here(fabric: Fabric) ->
         for _ in range(2):
             task = run_at(fabric, task_id, peer.address, patience=2.0)
             assert task.status == "ready"
-            assert task.last_error is not None
-            assert task.last_error.code == "artifact_missing"
+            assert present(task.last_error).code == "artifact_missing"
             assert portable(fabric, task_id)["remoteStatus"] == "completed"
         assert not [event for event in fabric.events(task_id=task_id) if event.type == "task.completed"]
         peer.files["/result.bin"] = (200, b"\x00\x01")
@@ -211,8 +211,7 @@ def test_success_of_the_peer_does_not_count_while_something_that_the_task_declar
         task_id = fabric.create("Prove it", constraints={"output": {"evidence": ["tests"]}}).task_id
         task = run_at(fabric, task_id, peer.address)
     assert task.status == "blocked"
-    assert task.blocked is not None
-    assert task.blocked.reason.startswith("the peer is done, but: ")
+    assert present(task.blocked).reason.startswith("the peer is done, but: ")
     assert portable(fabric, task_id)["remoteStatus"] == "completed"
 
 
@@ -278,106 +277,3 @@ def test_a_peer_that_failed_is_given_the_task_anew(fabric: Fabric) -> None:
         assert run_at(fabric, task_id, peer.address).status == "review"
         assert len({one["messageId"] for one in peer.messages()}) == 2
         assert remote(fabric, task_id)["remoteTaskId"] == "remote-2"
-
-
-class TestABadPeer:
-    """Whatever it does: a clear state, and never success."""
-
-    @staticmethod
-    def end(fabric: Fabric, peer: ScriptedPeer, **more: Any) -> tuple[str, str]:
-        task_id = fabric.create("Deal with it").task_id
-        task = run_at(fabric, task_id, peer.address, **({"patience": IMPATIENT} | more))
-        assert not [event for event in fabric.events(task_id=task_id) if event.type == "task.completed"]
-        assert task.last_error is not None
-        return task.last_error.code, task.last_error.cause
-
-    @pytest.mark.parametrize("where", ["card", "SendMessage", "GetTask"])
-    def test_that_sends_garbage_is_lost(self, fabric: Fabric, where: str) -> None:
-        with serving(ScriptedPeer("completed")) as peer:
-            peer.garbage = {where}
-            assert self.end(fabric, peer) == ("peer_unreachable", "lost")
-
-    def test_that_is_not_there_is_lost(self, fabric: Fabric) -> None:
-        with serving(ScriptedPeer("completed")) as peer:
-            pass
-        assert self.end(fabric, peer) == ("peer_unreachable", "lost")
-
-    def test_that_answers_about_another_task_is_lost(self, fabric: Fabric) -> None:
-        with serving(ScriptedPeer("completed")) as peer:
-            tell = peer.answer
-
-            def lie(method: str, params: dict[str, Any]) -> dict[str, Any]:
-                answer = tell(method, params)
-                return answer | {"id": "another"} if method == "GetTask" else answer
-
-            peer.answer = lie  # type: ignore[method-assign]
-            assert self.end(fabric, peer) == ("peer_unreachable", "lost")
-
-    def test_whose_card_leads_to_another_host_is_refused_and_that_host_is_not_called(self, fabric: Fabric) -> None:
-        with serving(ScriptedPeer("completed")) as other, serving(ScriptedPeer("completed")) as peer:
-            peer.interface = f"{other.address}/rpc"
-            assert self.end(fabric, peer) == ("peer_refused", "failed")
-            assert not other.calls
-
-    @pytest.mark.parametrize("where", ["card", "SendMessage", "GetTask"])
-    def test_that_redirects_to_another_host_is_lost_and_that_host_is_not_called(
-        self, fabric: Fabric, where: str
-    ) -> None:
-        with serving(ScriptedPeer("completed")) as other, serving(ScriptedPeer("completed")) as peer:
-            peer.redirects = {where: f"{other.address}/rpc"}
-            assert self.end(fabric, peer) == ("peer_unreachable", "lost")
-            assert not other.calls
-            assert not other.cards
-
-    def test_whose_artifact_redirects_to_another_host_has_not_delivered_it(self, fabric: Fabric) -> None:
-        with serving(ScriptedPeer("completed")) as other, serving(ScriptedPeer("completed")) as peer:
-            other.files["/x"] = (200, b"x")
-            peer.redirects = {"/x": f"{other.address}/x"}
-            peer.artifacts = [{"artifactId": "a", "parts": [{"url": f"{peer.address}/x"}]}]
-            assert self.end(fabric, peer) == ("artifact_missing", "failed")
-            assert not other.calls
-
-    @pytest.mark.parametrize("where", ["card", "SendMessage", "GetTask"])
-    def test_that_never_answers_is_lost(self, fabric: Fabric, where: str) -> None:
-        with serving(ScriptedPeer("completed")) as peer:
-            peer.silent = {where}
-            assert self.end(fabric, peer, patience=0.2) == ("peer_unreachable", "lost")
-
-    @pytest.mark.parametrize("where", ["card", "SendMessage", "GetTask"])
-    def test_that_fails_itself_is_lost(self, fabric: Fabric, where: str) -> None:
-        with serving(ScriptedPeer("completed")) as peer:
-            peer.broken = {where}
-            assert self.end(fabric, peer) == ("peer_unreachable", "lost")
-
-    def test_that_says_done_on_its_stream_and_not_when_asked_is_not_believed(self, fabric: Fabric) -> None:
-        with serving(ScriptedPeer("failed", streams=True)) as peer:
-            peer.stream = [status("working"), status("completed", "all done", "s-2")]
-            assert self.end(fabric, peer) == ("peer_failed", "failed")
-
-    def test_that_sends_nonsense_on_its_stream_is_asked_instead(self, fabric: Fabric) -> None:
-        with serving(ScriptedPeer("working", "rejected", streams=True)) as peer:
-            peer.stream = [{"statusUpdate": {"taskId": 7, "status": "soon"}}, {"nothing": "known"}]
-            assert self.end(fabric, peer) == ("peer_rejected", "failed")
-
-    def test_whose_artifact_lies_on_another_host_is_refused_and_that_host_is_not_called(self, fabric: Fabric) -> None:
-        with serving(ScriptedPeer("completed")) as other, serving(ScriptedPeer("completed")) as peer:
-            other.files["/x"] = (200, b"x")
-            peer.artifacts = [{"artifactId": "a", "parts": [{"url": f"{other.address}/x"}]}]
-            assert self.end(fabric, peer) == ("peer_refused", "failed")
-            assert not other.calls
-
-    def test_that_sends_too_much_is_refused(self, fabric: Fabric) -> None:
-        with serving(ScriptedPeer("completed")) as peer:
-            peer.artifacts = [{"artifactId": "a", "parts": [{"text": "x" * 200_000}]}]
-            assert self.end(fabric, peer, most=100_000) == ("peer_refused", "failed")
-
-    def test_that_names_its_artifacts_like_paths_writes_nothing_elsewhere(self, fabric: Fabric, tmp_path: Path) -> None:
-        with serving(ScriptedPeer("completed")) as peer:
-            name = "../../../../escaped"
-            peer.artifacts = [{"artifactId": name, "name": name, "parts": [{"text": "x", "filename": name}]}]
-            task_id = fabric.create("Escape").task_id
-            run_at(fabric, task_id, peer.address)
-            (path,) = remote(fabric, task_id)["remoteArtifactRefs"]
-            assert output(fabric, task_id, path) == b"x"
-            found = [one for one in tmp_path.rglob("*escaped*") if one.parent.name != "peer"]
-            assert not found

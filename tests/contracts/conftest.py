@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -16,6 +16,19 @@ from aof.store.files.store import FilesystemStore
 from aof.store.memory import MemoryStore
 from aof.store.port import Clock, Store
 from aof.testing import FakeClock
+
+
+def read_through(
+    ask: Callable[..., Any], names: Callable[[Any], list[Any]], limit: int, meanwhile: Callable[[], object] = list
+) -> list[Any]:
+    """What a list that is read page by page names, with something that happens after each page but the last."""
+    seen: list[Any] = []
+    page = ask(limit=limit)
+    while cursor := getattr(page, "next_cursor", None) or None:
+        seen += names(page)
+        meanwhile()
+        page = ask(limit=limit, cursor=cursor)
+    return seen + names(page)
 
 
 class MakeStore(Protocol):

@@ -12,6 +12,7 @@ from aof.store.memory import FixedChart, FixedWorkflows
 from aof.store.port import Store
 from aof.supervision.inbox import InboxPage
 from aof.testing import FakeClock
+from tests.contracts.conftest import read_through
 from tests.support.room import in_status
 from tests.support.workflows import hop, template
 
@@ -57,15 +58,7 @@ def test_questions_come_first_then_reviews_by_priority_then_what_is_overdue_each
     order = {name: rank for rank, name in enumerate(("critical", "high", "normal", "low"))}
     reviews = [task for _, task in sorted(made, key=lambda one: order[one[0]])]
     expected = [*asking, *reviews, late, stuck]
-    seen: list[object] = []
-    cursor = None
-    while True:
-        page = fabric.inbox(limit=2, cursor=cursor)
-        seen += [one.task_id for one in page.items]
-        if not page.next_cursor:
-            break
-        cursor = page.next_cursor
-    assert seen == expected
+    assert read_through(fabric.inbox, lambda page: [one.task_id for one in page.items], 2) == expected
     fabric.edit(made[0][1], priority="critical")
     assert [one.task_id for one in fabric.inbox(kind=["gate"], limit=2).items] == [made[0][1], made[2][1]]
 
@@ -101,16 +94,12 @@ def test_pages_follow_each_other_without_gap_or_repetition_while_others_come(fab
     for _ in range(7):
         expected.append(in_status(fabric, "review"))
         clock.sleep(1)
-    seen: list[object] = []
-    cursor = None
-    while True:
-        page = fabric.inbox(limit=3, cursor=cursor)
-        seen += [one.task_id for one in page.items]
-        if not page.next_cursor:
-            break
-        cursor = page.next_cursor
+
+    def another() -> None:
         in_status(fabric, "blocked")
         clock.sleep(1)
+
+    seen = read_through(fabric.inbox, lambda page: [one.task_id for one in page.items], 3, another)
     assert seen[:7] == expected
     assert len(seen) == len(set(seen)) == 9
     for odd in ("x", "", "eyJ4Ijox", fabric.list(limit=1).next_cursor or ""):

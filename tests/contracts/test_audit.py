@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -33,16 +34,16 @@ def test_each_key_gives_all_matching_records_and_no_others(
 ) -> None:
     assert [one.seq for one in records] == sorted(one.seq for one in records)
     assert len(records) == 12
-    for one in records:
-        task = one.context_snapshot.task_id
-        found = fabric.audit(handoff=one.handoff_id).records
-        assert found == tuple(other for other in records if other.handoff_id == one.handoff_id)
-        found = fabric.audit(task=task).records
-        assert found == tuple(other for other in records if other.context_snapshot.task_id == task)
-        found = fabric.audit(from_agent=one.from_agent).records
-        assert found == tuple(other for other in records if other.from_agent == one.from_agent)
-        found = fabric.audit(to_agent=one.to_agent).records
-        assert found == tuple(other for other in records if other.to_agent == one.to_agent)
+    keys: dict[str, Callable[[AuditRecord], str]] = {
+        "handoff": lambda one: one.handoff_id,
+        "task": lambda one: one.context_snapshot.task_id,
+        "from_agent": lambda one: one.from_agent,
+        "to_agent": lambda one: one.to_agent,
+    }
+    for name, key in keys.items():
+        for value in map(key, records):
+            given: dict[str, Any] = {name: value}
+            assert fabric.audit(**given).records == tuple(one for one in records if key(one) == value)
     both = fabric.audit(from_agent="ada", to_agent="bob").records
     assert both == tuple(one for one in records if (one.from_agent, one.to_agent) == ("ada", "bob"))
     assert fabric.audit(handoff="h-9").records == ()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aof.api.fabric import Fabric
-from aof.errors import AmbiguousId, AofError, InvalidInput, TaskNotFound
+from aof.errors import AmbiguousId, InvalidInput, TaskNotFound
 from aof.store.port import Store
 
 
@@ -99,25 +99,22 @@ WRONG: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("given", WRONG, ids=str)
-def test_a_call_that_does_not_say_what_and_which_changes_nothing(
-    fabric: Fabric, store: Store, given: dict[str, Any]
-) -> None:
+def test_a_call_that_does_not_say_what_and_which_changes_nothing(fabric: Fabric, store: Store) -> None:
     _three(fabric)
     head = store.head()
-    with pytest.raises(InvalidInput) as refused:
-        fabric.bulk(**given)
-    assert refused.value.hint
-    assert store.head() == head
+    for given in WRONG:
+        with pytest.raises(InvalidInput) as refused:
+            fabric.bulk(**given)
+        assert refused.value.hint, given
+        assert store.head() == head, given
 
 
 def test_one_wrong_id_among_many_stops_all(fabric: Fabric, store: Store) -> None:
     tasks = _three(fabric)
     head = store.head()
     for wrong, kind in (("TASK-2026-03-02-404", TaskNotFound), ("2026", AmbiguousId)):
-        with pytest.raises(AofError) as refused:
+        with pytest.raises(kind):
             fabric.bulk("cancel", task_ids=[*tasks, wrong])
-        assert isinstance(refused.value, kind)
     assert store.head() == head
 
 

@@ -8,6 +8,7 @@ from aof.kernel.model import is_task_id
 from aof.store.port import Scope, ScopeTooNarrow, Store
 from aof.testing import FakeClock
 from tests.contracts.drafts import NO_SUCH, commit, created, loaded, moved, reading, writing
+from tests.support.present import present
 
 
 class TestReservedIds:
@@ -122,8 +123,7 @@ class TestCommits:
         with pytest.raises(ValueError, match=gone):
             commit(store, clock, *(drafts if bad == "last" else drafts[::-1]))
 
-        task = loaded(store, here)
-        assert task is not None
+        task = present(loaded(store, here))
         assert task.status == "ready"
         assert store.head() == 1
         assert [event.seq for event in store.events()] == [1]
@@ -154,17 +154,14 @@ class TestCommits:
         task_id = store.reserve_id(clock.now())
         draft = created(task_id, metadata={"kept": [1]})
         (event,) = commit(store, clock, draft)
-        task = loaded(store, task_id)
-        assert task is not None
+        task = present(loaded(store, task_id))
 
         for mutable in (draft.payload["task"], event.payload["task"]):
             mutable["metadata"]["kept"].append(2)
         task.metadata["kept"].append(3)
         next(store.events()).payload["task"]["metadata"] = None
 
-        again = loaded(store, task_id)
-        assert again is not None
-        assert again.metadata == {"kept": [1]}
+        assert present(loaded(store, task_id)).metadata == {"kept": [1]}
         assert next(store.events()).payload["task"]["metadata"] == {"kept": [1]}
 
     def test_what_does_not_exist_is_none(self, store: Store) -> None:

@@ -14,6 +14,7 @@ from aof.kernel.model import Policy
 from aof.service.clock import SystemClock
 from aof.testing import FakeClock
 from tests.contracts.conftest import MakeStore
+from tests.support.messages import report
 
 TTL = 300
 WAIT = 60
@@ -82,10 +83,7 @@ def test_a_claim_of_the_next_task_waits_for_the_retry_of_what_has_ended(
 
 
 def test_what_the_vanished_worker_had_reported_counts(fabric: Fabric, clock: FakeClock, held: str) -> None:
-    report = {"protocol": "aof", "version": 1, "projectId": "aof", "type": "completion.report", "taskId": held}
-    report |= {"fromAgent": "hal", "toAgent": "dispatcher", "sentAt": "2026-03-02T09:04:00Z"}
-    report |= {"payload": {"outcome": "done", "summaryRef": "outputs/summary.md", "deliverables": []}}
-    assert [one.outcome for one in fabric.send(report)] == ["accepted"]
+    assert [one.outcome for one in fabric.send(report(held, "hal"))] == ["accepted"]
     after = fabric.create("After it", depends_on=[held]).task_id
     clock.sleep(0.001)
     assert fabric.claim(agent="bob").task_id == after

@@ -13,7 +13,8 @@ from aof.handoffs.model import Handoff
 from aof.service.clock import SystemClock
 from aof.store.port import Store
 from aof.testing import FakeClock
-from tests.support.handoffs import audited, charted, held, shown, start, told
+from tests.support.handoffs import audited, broadcast, charted, held, shown, start, told
+from tests.support.present import present
 from tests.support.requirements import requirement
 from tests.support.waiting import eventually
 
@@ -69,8 +70,7 @@ def test_a_retry_goes_to_the_same_agent_three_times_and_then_up(team: Fabric) ->
 def test_an_escalation_by_timeout_says_why(team: Fabric) -> None:
     one = accepted(team, "bea", "escalate")
     following = team.handoff_show(str(late(team, one).forwarded_to))
-    assert following.routing is not None
-    assert following.routing.reason == "5m are over"
+    assert present(following.routing).reason == "5m are over"
     (event,) = told(team, one.id, "handoff.escalated")
     assert event.payload["reason"] == "5m are over"
 
@@ -89,8 +89,7 @@ def test_a_failure_asks_a_person_and_tells_the_orchestrator(team: Fabric) -> Non
 def test_what_nobody_answers_is_rejected_for_it_and_goes_on(team: Fabric) -> None:
     one = start(team, "delegation", team.create("W").task_id, "boss", "bea", capabilities=["python"])
     over = late(team, one)
-    assert over.acceptance is not None
-    assert (over.state, over.acceptance.reason) == ("rejected", "unavailable")
+    assert (over.state, present(over.acceptance).reason) == ("rejected", "unavailable")
     assert audited(team, one.id) == ["initiated", "timeout", "rejected"]
     assert team.handoff_show(str(over.forwarded_to)).to_agent != "bea"
 
@@ -100,15 +99,13 @@ def test_what_nobody_answers_is_rejected_for_it_and_goes_on(team: Fabric) -> Non
 
 def test_a_member_of_a_broadcast_fails_alone(fabric: Fabric) -> None:
     task_id = held(fabric, "ada")
-    started = fabric.handoff_new(
-        type="broadcast", task_id=task_id, from_agent="ada", to=["b", "c"], reason="r", aggregation="any", wait=True
-    )
-    assert isinstance(started.handoff_ids, tuple)
-    first, second = (fabric.handoff_accept(one, agent=who) for one, who in zip(started.handoff_ids, "bc", strict=True))
-    assert give(fabric, FailHandoff, first.handoff, reason="gone").forwarded_to is None
-    assert (fabric.handoff_group(second.handoff.id).state, fabric.get(task_id).status) == ("open", "blocked")
-    fabric.handoff_return(second.handoff.id, agent="c", status="success")
-    assert (fabric.handoff_group(second.handoff.id).state, fabric.get(task_id).status) == ("success", "ready")
+    first, second = broadcast(fabric, task_id, "b", "c", aggregation="any", wait=True)
+    for one in (first, second):
+        fabric.handoff_accept(one.id, agent=one.to_agent)
+    assert give(fabric, FailHandoff, first, reason="gone").forwarded_to is None
+    assert (fabric.handoff_group(second.id).state, fabric.get(task_id).status) == ("open", "blocked")
+    fabric.handoff_return(second.id, agent="c", status="success")
+    assert (fabric.handoff_group(second.id).state, fabric.get(task_id).status) == ("success", "ready")
 
 
 def test_a_queued_handoff_is_delivered_when_its_receiver_is_free(store: Store, clock: FakeClock) -> None:

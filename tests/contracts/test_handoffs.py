@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,8 @@ from aof.kernel.model import Policy, iso
 from aof.store.memory import FixedWorkflows
 from aof.store.port import Store
 from aof.testing import FakeClock
-from tests.support.handoffs import audited, charted, held, refuses, shown, start, told
+from tests.support.handoffs import audited, broadcast, charted, held, refuses, shown, start, told
+from tests.support.present import present
 from tests.support.requirements import requirement
 
 
@@ -43,13 +43,7 @@ def test_a_handoff_has_an_id_of_its_own_and_keeps_who_and_why(fabric: Fabric) ->
 @requirement("handoff.schema.type-enum", "handoff.schema.return-protocol-block", "handoff.schema.audit-block")
 def test_types_policies_and_risks_outside_the_lists_are_refused(fabric: Fabric) -> None:
     task_id = fabric.create("Work").task_id
-    sound: dict[str, Any] = {
-        "type": "broadcast",
-        "task_id": task_id,
-        "from_agent": "ada",
-        "reason": "r",
-        "timeout": "1m",
-    }
+    sound = {"type": "broadcast", "task_id": task_id, "from_agent": "ada", "reason": "r", "timeout": "1m"}
     wrong = {"type": "parallel", "on_timeout": "ignore", "timeout": "soon", "risk": "severe", "aggregation": "first"}
     for field, value in wrong.items():
         refuses("invalid", fabric.handoff_new, **(sound | {"to": ["bob"], field: value}))
@@ -107,11 +101,9 @@ def test_all_times_are_utc_and_an_estimate_must_be_one(fabric: Fabric, clock: Fa
     assert taken.acceptance.estimated_completion == estimate
     clock.sleep(1)
     back = fabric.handoff_return(one.id, agent="bob", status="success")
-    assert back.returned is not None
-    assert back.returned.audit.completion_time == back.closed_at == "2026-03-02T09:00:04.000Z"
+    assert present(back.returned).audit.completion_time == back.closed_at == "2026-03-02T09:00:04.000Z"
     plain = start(fabric, "delegation", fabric.create("Work").task_id, "ada", "bob")
-    answer = fabric.handoff_accept(plain.id, agent="bob").handoff.acceptance
-    assert answer is not None
+    answer = present(fabric.handoff_accept(plain.id, agent="bob").handoff.acceptance)
     assert answer.acknowledged_at.endswith("Z")
     assert answer.estimated_completion is None
 
@@ -119,8 +111,7 @@ def test_all_times_are_utc_and_an_estimate_must_be_one(fabric: Fabric, clock: Fa
 @requirement("handoff.sequential.no-return", "handoff.sequential.ownership-transfer", "handoff.sequential.sender-freed")
 def test_a_sequential_handoff_moves_the_task_and_frees_the_sender(team: Fabric) -> None:
     task_id = held(team, "wes")
-    run = team.get(task_id).lease
-    assert run is not None
+    run = present(team.get(task_id).lease)
     other = team.create("Next").task_id
     refuses("at_capacity", team.claim, other, agent="wes")
     one = start(team, "sequential", task_id, "wes", "bea")
@@ -188,8 +179,7 @@ def test_a_delegation_hands_over_a_subtask_and_always_has_a_timeout(fabric: Fabr
     back = fabric.handoff_return(one.id, agent="bob", status="success", result="tested")
     assert (back.state, back.outcome) == ("completed", "success")
     task = fabric.get(parent)
-    assert task.lease is not None
-    assert (task.lease.agent, task.owner) == ("ada", "ada")
+    assert (present(task.lease).agent, task.owner) == ("ada", "ada")
 
 
 @requirement("handoff.delegation.scoped-context")
@@ -213,8 +203,7 @@ def test_the_sender_waits_for_the_result_or_goes_on(fabric: Fabric, *, wait: boo
     one = start(fabric, "delegation", child, "ada", "bob", wait=wait)
     task = fabric.get(parent)
     if wait:
-        assert task.blocked is not None
-        assert one.id in task.blocked.reason
+        assert one.id in present(task.blocked).reason
         assert fabric.show(parent)["normalizedStatus"] == "waiting_input"
     else:
         assert fabric.progress(parent, text="meanwhile", agent="ada").task_id == parent
@@ -229,14 +218,9 @@ def test_the_sender_waits_for_the_result_or_goes_on(fabric: Fabric, *, wait: boo
 @requirement("handoff.broadcast.group-records", "handoff.broadcast.independent-copies")
 def test_a_broadcast_gives_each_receiver_a_record_and_a_copy_of_its_own(fabric: Fabric) -> None:
     task_id = held(fabric, "ada")
-    given: dict[str, Any] = {"variables": {"style": "strict"}, "aggregation": "all"}
-    started = fabric.handoff_new(
-        type="broadcast", task_id=task_id, from_agent="ada", to=["b", "c", "d"], reason="review it", **given
-    )
-    assert isinstance(started.handoff_ids, tuple)
-    members = [fabric.handoff_show(one) for one in started.handoff_ids]
+    members = broadcast(fabric, task_id, "b", "c", "d", variables={"style": "strict"}, aggregation="all")
     assert len({one.id for one in members}) == 3
-    assert {one.broadcast_group_id for one in members} == {started.broadcast_group_id}
+    assert len({one.broadcast_group_id for one in members} - {None}) == 1
     assert [one.to_agent for one in members] == ["b", "c", "d"]
     begun = told(fabric, kind="handoff.initiated")
     assert len(begun) == 3
@@ -246,14 +230,11 @@ def test_a_broadcast_gives_each_receiver_a_record_and_a_copy_of_its_own(fabric: 
     fabric.handoff_return(members[0].id, agent="b", status="success", variables_changed={"found": 3})
     assert [shown(fabric, one).context.context_variables["custom"] for one in members[1:]] == [{"style": "strict"}] * 2
 
-    close = fabric.handoff_new(
-        type="broadcast", task_id=task_id, from_agent="ada", to=["e", "f"], reason="again", coordinate=True
-    )
-    assert isinstance(close.handoff_ids, tuple)
-    for name, agent in zip(close.handoff_ids, "ef", strict=True):
-        fabric.handoff_accept(name, agent=agent)
-    fabric.handoff_return(close.handoff_ids[0], agent="e", status="success", variables_changed={"hint": "here"})
-    assert fabric.handoff_show(close.handoff_ids[1]).context.context_variables["custom"]["hint"] == "here"
+    first, second = broadcast(fabric, task_id, "e", "f", coordinate=True)
+    for one in (first, second):
+        fabric.handoff_accept(one.id, agent=one.to_agent)
+    fabric.handoff_return(first.id, agent="e", status="success", variables_changed={"hint": "here"})
+    assert shown(fabric, second).context.context_variables["custom"]["hint"] == "here"
 
 
 RETURNS = [
@@ -276,18 +257,15 @@ RETURNS = [
 def test_returns_are_aggregated(fabric: Fabric, mode: str, returns: str, states: list[str]) -> None:
     task_id = held(fabric, "ada", owner="ada")
     agents = [f"r{number}" for number in range(len(returns))]
-    started = fabric.handoff_new(
-        type="broadcast", task_id=task_id, from_agent="ada", to=agents, reason="review", aggregation=mode
-    )
-    assert isinstance(started.handoff_ids, tuple)
-    for one, agent in zip(started.handoff_ids, agents, strict=True):
-        fabric.handoff_accept(one, agent=agent)
-    for one, agent, how, state in zip(started.handoff_ids, agents, returns, states, strict=True):
+    members = broadcast(fabric, task_id, *agents, aggregation=mode)
+    for one in members:
+        fabric.handoff_accept(one.id, agent=one.to_agent)
+    for one, how, state in zip(members, returns, states, strict=True):
         status = "success" if how == "s" else "failed"
-        fabric.handoff_return(one, agent=agent, status=status, result=f"by {agent}")
-        assert fabric.handoff_group(str(started.broadcast_group_id)).state == state
+        fabric.handoff_return(one.id, agent=one.to_agent, status=status, result=f"by {one.to_agent}")
+        assert fabric.handoff_group(str(one.broadcast_group_id)).state == state
         assert fabric.get(task_id).owner == "ada"
-    group = fabric.handoff_group(started.handoff_ids[0])
+    group = fabric.handoff_group(members[0].id)
     assert group.from_agent == "ada"
     assert [(one.agent, one.result["body"]) for one in group.results] == [(agent, f"by {agent}") for agent in agents]
     decided = [event for event in told(fabric) if "group" in event.payload]
@@ -297,11 +275,7 @@ def test_returns_are_aggregated(fabric: Fabric, mode: str, returns: str, states:
 @requirement("handoff.broadcast.return-per-target")
 def test_only_receivers_that_owe_a_return_count(fabric: Fabric) -> None:
     task_id = held(fabric, "ada")
-    started = fabric.handoff_new(
-        type="broadcast", task_id=task_id, from_agent="ada", to=["b", "c", "d"], reason="tell", no_return=["d"]
-    )
-    assert isinstance(started.handoff_ids, tuple)
-    first, second, third = (fabric.handoff_show(one) for one in started.handoff_ids)
+    first, second, third = broadcast(fabric, task_id, "b", "c", "d", no_return=["d"])
     assert [one.return_protocol.expected for one in (first, second, third)] == [True, True, False]
     for one in (first, second, third):
         fabric.handoff_accept(one.id, agent=one.to_agent)
@@ -328,12 +302,8 @@ def test_an_escalation_climbs_the_chain_and_keeps_every_assessment(team: Fabric)
         (1, "rita", "needs a design decision"),
         (2, "ari", "touches the contract"),
     ]
-    trail = [event.payload["audit"] for event in told(team) if event.type == "handoff.escalated"]
-    assert [one["decision_rationale"] for one in trail] == [
-        "ambiguous",
-        "needs a design decision",
-        "touches the contract",
-    ]
+    trail = [event.payload["audit"] for event in told(team, kind="handoff.escalated")]
+    assert [one["decision_rationale"] for one in trail] == [assessment for _, _, assessment in said]
 
     resolved = start(team, "escalation", held(team, "bea"), "bea", "rita")
     team.handoff_accept(resolved.id, agent="rita")
@@ -388,10 +358,8 @@ def test_the_target_of_an_escalation_owns_the_task_until_its_answer(fabric: Fabr
     fabric.handoff_return(one.id, agent="bob", status="success", result="use plan B")
     task = fabric.get(task_id)
     assert (task.owner, task.status, task.routing.agent) == ("ada", "ready", "ada")
-    back = shown(fabric, one).returned
-    assert back is not None
-    assert back.result is not None
-    assert (back.to_agent, back.result.body) == ("ada", "use plan B")
+    back = present(shown(fabric, one).returned)
+    assert (back.to_agent, present(back.result).body) == ("ada", "use plan B")
 
 
 @requirement("handoff.sequential.segment-complete-first")

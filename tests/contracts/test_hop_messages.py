@@ -18,6 +18,7 @@ from aof.store.port import Scope, Store
 from aof.testing import FakeClock
 from aof.workflows.model import HopState, Workflow, workflow_of
 from tests.support.messages import report, request, update
+from tests.support.present import present
 from tests.support.workflows import DIAMOND, REVIEW, hop, template
 
 
@@ -102,8 +103,7 @@ class TestCompletionReports:
         flow.begin("review")
         run = flow.take("implement").run_id
         assert flow.report("ada", "done", run=run).outcome == "accepted"
-        said = flow.result("implement")
-        assert said is not None
+        said = present(flow.result("implement"))
         assert (said.outcome, said.run_id, said.hop) == ("done", run, "implement")
         assert flow.hop("implement").status == "running"
         (applied,) = flow.fabric.session_end(run=run)
@@ -139,8 +139,7 @@ class TestCompletionReports:
         assert flow.report("rev", "needs_review", "no test for expiry", run=run).outcome == "accepted"
         flow.fabric.session_end(run=run)
         assert (flow.hop("implement").status, flow.hop("code-review").status) == ("ready", "rejected")
-        feedback = flow.state.feedback
-        assert feedback is not None
+        feedback = present(flow.state.feedback)
         assert (feedback.by, feedback.blockers) == ("rev", ("no test for expiry",))
 
     def test_a_rejection_that_does_not_say_what_to_change_is_refused(self, flow: Flow) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -259,32 +260,32 @@ def test_a_history_gives_what_the_model_expects() -> None:
     run_state_machine_as_test(Expected, settings=at_most(25, 30))
 
 
-def test_a_task_unblocked_by_hand_is_blocked_again_while_a_dependency_of_it_is_cancelled() -> None:
-    history = Expected()
-    try:
-        history.create([], review=True, most=3)
-        history.manage(0, "cancel")
-        history.create([0], review=False, most=1)
-        history.manage(1, "unblock")
-        history.files_log_and_memory_say_the_same()
-        history.the_model_is_right()
-        assert history.model.tasks[history.ids[1]].status == "blocked"
-    finally:
-        history.teardown()
+@pytest.fixture
+def history() -> Iterator[Expected]:
+    """One history, step by step."""
+    made = Expected()
+    yield made
+    made.teardown()
 
 
-def test_a_completion_said_again_after_a_cancellation_changes_nothing() -> None:
-    history = Expected()
-    try:
-        history.create([], review=True, most=3)
-        history.claim(agent="ada", number=0)
-        history.write(back=0, number=0, what="complete")
-        history.manage(0, "cancel")
-        history.write(back=0, number=0, what="complete")
-        history.files_log_and_memory_say_the_same()
-        assert history.model.tasks[history.ids[0]].status == "cancelled"
-    finally:
-        history.teardown()
+def test_a_task_unblocked_by_hand_is_blocked_again_while_a_dependency_of_it_is_cancelled(history: Expected) -> None:
+    history.create([], review=True, most=3)
+    history.manage(0, "cancel")
+    history.create([0], review=False, most=1)
+    history.manage(1, "unblock")
+    history.files_log_and_memory_say_the_same()
+    history.the_model_is_right()
+    assert history.model.tasks[history.ids[1]].status == "blocked"
+
+
+def test_a_completion_said_again_after_a_cancellation_changes_nothing(history: Expected) -> None:
+    history.create([], review=True, most=3)
+    history.claim(agent="ada", number=0)
+    history.write(back=0, number=0, what="complete")
+    history.manage(0, "cancel")
+    history.write(back=0, number=0, what="complete")
+    history.files_log_and_memory_say_the_same()
+    assert history.model.tasks[history.ids[0]].status == "cancelled"
 
 
 @pytest.mark.full

@@ -40,11 +40,8 @@ def _asked(fabric: Fabric, **given: object) -> tuple[str, str]:
 def test_an_agent_that_asks_keeps_its_run_and_its_task_waits_for_input(fabric: Fabric) -> None:
     task_id, run = _asked(fabric, choices=["eu", "us"])
     shown = fabric.show(task_id)
-    assert (shown["status"], shown["normalizedStatus"], shown["lease"]["runId"]) == (
-        "in-progress",
-        "waiting_input",
-        run,
-    )
+    assert (shown["status"], shown["normalizedStatus"]) == ("in-progress", "waiting_input")
+    assert shown["lease"]["runId"] == run
     (question,) = shown["questions"]
     assert (question["id"], question["by"], question["choices"]) == ("Q1", "ada", ("eu", "us"))
     answered = fabric.answer(task_id, text="eu", actor="pm")
@@ -161,17 +158,10 @@ def test_a_wait_ends_with_the_answer_and_keeps_the_lease_meanwhile(live_store: S
     waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
     eventually(lambda: fabric.get(task_id).open_questions)
-    eventually(lambda: (fabric.store.heartbeats([task_id])[task_id] or _NONE).beat_count >= 3)
+    eventually(lambda: (beat := fabric.store.heartbeats([task_id])[task_id]) and beat.beat_count >= 3)
     fabric.answer(task_id, text="eu", actor="eve")
     waiting.join(30)
     assert got == ["eu"]
-
-
-class _NoBeat:
-    beat_count = 0
-
-
-_NONE = _NoBeat()
 
 
 def test_a_wait_ends_without_an_answer_when_its_time_is_over(fabric: Fabric) -> None:

@@ -7,6 +7,7 @@ import pytest
 from aof.api.fabric import Fabric
 from aof.errors import CancelRequested, TaskNotFound
 from aof.store.port import Store
+from tests.support.room import in_status
 
 
 def _done(fabric: Fabric, title: str = "Finish it") -> str:
@@ -47,13 +48,7 @@ def test_a_finished_task_is_reopened(fabric: Fabric, store: Store, *, archived: 
 
 @pytest.mark.parametrize("status", ["ready", "backlog", "in-progress", "blocked", "review"])
 def test_what_is_open_stays_as_it_is(fabric: Fabric, store: Store, status: str) -> None:
-    task = fabric.create("Open", backlog=status == "backlog").task_id
-    if status in ("in-progress", "review"):
-        fabric.claim(task, agent="ada")
-    if status == "review":
-        fabric.complete(task, agent="ada")
-    if status == "blocked":
-        fabric.block(task, reason="x")
+    task = in_status(fabric, status)
     head = store.head()
     assert fabric.reopen(task).status == status
     assert store.head() == head

@@ -132,9 +132,9 @@ def test_the_oldest_keys_of_a_task_are_forgotten_first(fabric: Fabric) -> None:
     assert fabric.show(task)["title"] == "Title 41"
 
 
-@pytest.mark.parametrize("key", ["", "a\nb", "k" * 300])
-def test_a_key_that_cannot_be_one_is_refused(fabric: Fabric, key: str) -> None:
+def test_a_key_that_cannot_be_one_is_refused(fabric: Fabric) -> None:
     task = fabric.create("Try twice").task_id
-    with pytest.raises(Exception, match="key"):
-        fabric.pause(task, key=key)
+    for key in ("", "a\nb", "k" * 300):
+        with pytest.raises(Exception, match="key"):
+            fabric.pause(task, key=key)
     assert fabric.show(task)["status"] == "ready"

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from msgspec import UNSET
 
 from aof.api.catalogue import BY_NAME
 from aof.api.fabric import Fabric
@@ -19,6 +18,7 @@ from aof.store.memory import FixedChart
 from aof.store.port import Store
 from aof.supervision.views import Moves
 from aof.testing import FakeClock
+from tests.contracts.conftest import read_through
 from tests.support.room import in_status
 
 
@@ -92,17 +92,6 @@ def test_the_ready_queue_is_read_page_by_page(fabric: Fabric, clock: FakeClock) 
     assert page.total == len(made) - 1
 
 
-def _pages(ask: Callable[..., Any], names: Callable[[Any], list[Any]], limit: int) -> list[Any]:
-    seen: list[Any] = []
-    cursor: object = None
-    while True:
-        page = ask(limit=limit, **({"cursor": cursor} if cursor else {}))
-        seen += names(page)
-        cursor = getattr(page, "next_cursor", None)
-        if cursor in (None, UNSET):
-            return seen
-
-
 def test_handoffs_and_mail_and_audit_records_are_read_page_by_page(fabric: Fabric, clock: FakeClock) -> None:
     for number in range(5):
         fabric.mail_send("bob", f"M{number}", from_agent="ada")
@@ -112,15 +101,15 @@ def test_handoffs_and_mail_and_audit_records_are_read_page_by_page(fabric: Fabri
         )
         clock.sleep(1)
     whole = [one.id for one in fabric.handoff_list()]
-    assert _pages(fabric.handoff_list, lambda page: [one.id for one in page], 2) == whole
+    assert read_through(fabric.handoff_list, lambda page: [one.id for one in page], 2) == whole
     assert fabric.handoff_list(limit=2).total == 5
     inbox = [f"M{number}" for number in (4, 3, 2, 1, 0)]
     asked: list[Callable[..., Any]] = [partial(fabric.mail_inbox, agent="bob"), fabric.mail_list]
     for ask in asked:
-        assert _pages(ask, lambda page: [one.subject for one in page.messages], 2) == inbox
+        assert read_through(ask, lambda page: [one.subject for one in page.messages], 2) == inbox
     every = [record.seq for record in fabric.audit().records]
     assert len(every) >= 5
-    assert _pages(fabric.audit, lambda page: [one.seq for one in page.records], 2) == every
+    assert read_through(fabric.audit, lambda page: [one.seq for one in page.records], 2) == every
     asked += [fabric.handoff_list, fabric.audit, fabric.ready]
     for ask in asked:
         with pytest.raises(InvalidInput):

@@ -12,6 +12,7 @@ import pytest
 
 from aof.service.bootstrap import open_fabric
 from tests.support.messages import prefixed, report, update
+from tests.support.present import present
 from tests.support.requirements import requirement
 from tests.support.served import create, events, first_run, once, output, processes, task
 from tests.support.service import Up, chart, directory, lives, scripted
@@ -192,8 +193,7 @@ class TestWorkers:
         lines = once(root)
         dead = task(root, task_id)
         assert dead.status == "deadletter"
-        assert dead.last_error is not None
-        assert dead.last_error.code == "runner_failed"
+        assert present(dead.last_error).code == "runner_failed"
         assert any(line["action"] == "failed" and "/no/such/command" in line["reason"] for line in lines)
 
 
@@ -208,8 +208,7 @@ class TestEnds:
         for task_id, runs in ((quiet, 3), (broken, 1)):
             dead = task(root, task_id)
             assert dead.status == "deadletter"
-            assert dead.last_error is not None
-            assert dead.last_error.code == "no_completion_report"
+            assert present(dead.last_error).code == "no_completion_report"
             failed = events(root, "task.attempt.failed", task_id)
             assert [event.payload["error"]["code"] for event in failed] == ["no_completion_report"] * runs
             assert len(events(root, "task.retrying", task_id)) == runs - 1

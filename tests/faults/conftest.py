@@ -10,9 +10,11 @@ from types import ModuleType
 import pytest
 
 from aof.store import files as filesystem
+from tests.support.desk import desk
 from tests.support.directories import quick, root, shm_path
+from tests.support.log_bench import bench
 
-__all__ = ["few_stripes", "quick", "root", "shm_path"]
+__all__ = ["bench", "desk", "few_stripes", "quick", "root", "shm_path"]
 
 _FEW = 6
 

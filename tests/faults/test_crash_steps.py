@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from aof.store.files.disk import Disk
 from aof.store.files.store import FilesystemStore
-from tests.support.disks import DyingDisk, Killed, Moment, Step, writes_data
+from tests.support.deaths import deaths
+from tests.support.disks import DyingDisk, Killed, Moment, Step
 from tests.support.invariants import SAME_BOOT, check_invariants, check_it_goes_on, open_store
 from tests.support.scenarios import ONE, STORIES, Story, Teller, copy, prepare, told
 
@@ -27,15 +27,6 @@ def steps_of(root: Path, story: Story, before: Teller, *, swaps: bool) -> list[S
     disk = DyingDisk(swaps=swaps)
     told(root, story, disk, before)
     return disk.taken
-
-
-def deaths(steps: list[Step]) -> Iterator[tuple[int, Moment]]:
-    """Every place where a process can die."""
-    for number, step in enumerate(steps):
-        yield number, Moment.BEFORE
-        if writes_data(step):
-            yield number, Moment.HALF
-            yield number, Moment.ALMOST
 
 
 def check(root: Path, story: Story, teller: Teller, *, boot: str = SAME_BOOT) -> None:

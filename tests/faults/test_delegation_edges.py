@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -15,8 +13,8 @@ from aof.store.files.store import FilesystemStore
 from aof.surfaces.a2a.delegation import Remote
 from aof.tasks.model import Task
 from aof.testing import FakeClock
-from tests.support.deaths import deaths, died, opened
-from tests.support.disks import DyingDisk, SteppingDisk
+from tests.support.deaths import die_at_every_step, opened
+from tests.support.disks import SteppingDisk
 from tests.support.messages import request
 from tests.support.requirements import requirement
 
@@ -57,11 +55,8 @@ def peer(fabric: Fabric) -> None:
     """As a run at a peer does it: the claim, what is about to be sent, and what the peer has answered."""
     fabric.claim(OTHER, agent="pia", worker="a2a")
     sent = Remote(native_protocol="a2a", remote_agent_ref="pia", remote_context_id="c-1", message_id="m-1")
-    fabric.edit(OTHER, metadata={"remote": msgspec.to_builtins(sent)})
-    known = Remote(
-        native_protocol="a2a", remote_agent_ref="pia", remote_context_id="c-1", message_id="m-1", remote_task_id="r-1"
-    )
-    fabric.edit(OTHER, metadata={"remote": msgspec.to_builtins(known)})
+    for remote in (sent, msgspec.structs.replace(sent, remote_task_id="r-1")):
+        fabric.edit(OTHER, metadata={"remote": msgspec.to_builtins(remote)})
 
 
 def job(fabric: Fabric) -> None:
@@ -73,21 +68,19 @@ def job(fabric: Fabric) -> None:
 def test_whatever_step_a_delegation_dies_at_nothing_is_there_without_its_edge(shm_path: Path, act: Act) -> None:
     before = shm_path / "before"
     _prepared(before)
-    steps = died(before, shm_path / "counted", FakeClock(MONDAY), act, DyingDisk())
-    assert len(steps) > 5
-    assert _edges(shm_path / "counted", "one"), "it is there where nothing died"
+    rebooted: list[list[tuple[str, str, str]]] = []
     seen = set()
-    for number, moment in deaths(steps):
-        died(before, shm_path / "dead", FakeClock(MONDAY), act, DyingDisk(number, moment))
-        try:
-            shutil.copytree(shm_path / "dead", shm_path / "rebooted")
-            assert _edges(shm_path / "rebooted", "two") == _edges(shm_path / "dead", "one")
-            seen.add(len(_edges(shm_path / "dead", "one")))
-        except BaseException as error:
-            error.add_note(f"died {moment.value} step {number}: {steps[number]}")
-            raise
-        shutil.rmtree(shm_path / "dead")
-        shutil.rmtree(shm_path / "rebooted")
+
+    def check(root: Path, boot: str) -> None:
+        edges = _edges(root, boot)
+        if boot == "two":
+            rebooted.append(edges)
+        else:
+            assert edges == rebooted[-1]
+            seen.add(len(edges))
+
+    assert die_at_every_step(before, lambda: FakeClock(MONDAY), act, check, swaps=False) > 5
+    assert _edges(shm_path / "counted", "one"), "it is there where nothing died"
     assert {0} < seen, "some died before it happened and some after"
 
 
@@ -104,15 +97,11 @@ def _edges(root: Path, boot: str) -> list[tuple[str, str, str]]:
         named = {(one["taskId"], one["payload"]["targetId"]) for one in told}
         assert len(named) == len(told), "each once"
         assert {task_id for task_id, _ in named} <= set(tasks)
-        by_log = {_target(one) for one in told}
+        by_log = {str(one["payload"]["targetId"]) for one in told}
         assert by_log <= {edge[2] for edge in expected} | {"r-1"}
         return sorted(expected)
     finally:
         fabric.close()
-
-
-def _target(line: dict[str, Any]) -> str:
-    return str(line["payload"]["targetId"])
 
 
 def _expected(fabric: Fabric, task: Task) -> list[tuple[str, str, str]]:

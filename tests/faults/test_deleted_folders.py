@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,13 +19,6 @@ from tests.support.indexes import store_of
 from tests.support.invariants import check_invariants, check_it_goes_on
 from tests.support.log_bench import MONDAY, Bench, another, commit_of
 from tests.support.verified import verify
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path / "data")
-    yield bench
-    bench.close()
 
 
 def test_a_lock_that_is_deleted_under_its_holder_does_not_let_another_append(bench: Bench) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -16,46 +15,46 @@ from aof.documents.worklog_text import parse_worklog
 from aof.service.bootstrap import open_fabric
 from aof.store.files.store import FilesystemStore
 from aof.testing import FakeClock
-from tests.support.deaths import deaths, died, opened
-from tests.support.disks import DyingDisk, Step, SteppingDisk
+from tests.support.deaths import die_at_every_step, opened
+from tests.support.disks import SteppingDisk
 from tests.support.processes import together
 from tests.support.requirements import requirement
 
 MONDAY = "2026-03-02T09:00:00Z"
 DAY = 86_400
 PERSON = "\n### maintainer: By hand\n\nKept as it is.\n"
-Act = Callable[[Fabric, FakeClock], object]
+Act = Callable[[Fabric], object]
 
 
 def say(fabric: Fabric, subject: str, **given: Any) -> object:
     return fabric.worklog_add("escalation.requested", agent="ada", subject=subject, **given)
 
 
-def first(fabric: Fabric, _clock: FakeClock) -> object:
+def first(fabric: Fabric) -> object:
     return say(fabric, "The very first")
 
 
-def post(fabric: Fabric, _clock: FakeClock) -> object:
+def post(fabric: Fabric) -> object:
     say(fabric, "Before")  # from here on the file is as AOF left it, and entries are appended
     return say(fabric, "One more", body="Of some length. " * 40)
 
 
-def decide(fabric: Fabric, _clock: FakeClock) -> object:
+def decide(fabric: Fabric) -> object:
     return fabric.worklog_decide("use it", owner="ada")
 
 
-def now(fabric: Fabric, _clock: FakeClock) -> object:
+def now(fabric: Fabric) -> object:
     return fabric.worklog_now("the parser", agent="ada")
 
 
-def work(fabric: Fabric, _clock: FakeClock) -> object:
+def work(fabric: Fabric) -> object:
     fabric.create("Write it", review=False)
     run = fabric.claim("001", agent="ada").run_id
     fabric.complete("001", run=run)
     return fabric.worklog_show()
 
 
-def compact(fabric: Fabric, _clock: FakeClock) -> object:
+def compact(fabric: Fabric) -> object:
     return fabric.worklog_compact()
 
 
@@ -78,11 +77,13 @@ def empty(root: Path) -> None:
     FilesystemStore.create(str(root), SteppingDisk())
 
 
+def a_day_later() -> FakeClock:
+    return FakeClock("2026-03-03T09:00:00Z")
+
+
 def checked(root: Path, boot: str) -> None:
     """What the log has stands in the files once, the person's text is there, and work goes on."""
-    clock = FakeClock(MONDAY)
-    clock.sleep(DAY)
-    fabric = opened(root, clock, boot=boot)
+    fabric = opened(root, a_day_later(), boot=boot)
     try:
         shown = fabric.worklog_show(archived=True)
         subjects = Counter(one["subject"] for one in shown.entries)
@@ -114,25 +115,7 @@ def test_whatever_step_a_writer_dies_at_everything_stands_there_once(shm_path: P
     (empty if act is first else prepared)(before)
     if act is not first:
         (before / "prepared").touch()
-    steps = _died(before, shm_path / "counted", act, DyingDisk(swaps=True))
-    assert len(steps) > 3
-    for number, moment in deaths(steps):
-        _died(before, shm_path / "dead", act, DyingDisk(number, moment, swaps=True))
-        try:
-            shutil.copytree(shm_path / "dead", shm_path / "rebooted")
-            checked(shm_path / "rebooted", "two")
-            checked(shm_path / "dead", "one")
-        except BaseException as error:
-            error.add_note(f"died {moment.value} step {number}: {steps[number]}")
-            raise
-        shutil.rmtree(shm_path / "dead")
-        shutil.rmtree(shm_path / "rebooted")
-
-
-def _died(before: Path, root: Path, act: Act, disk: DyingDisk) -> list[Step]:
-    clock = FakeClock(MONDAY)
-    clock.sleep(DAY)
-    return died(before, root, clock, lambda fabric: act(fabric, clock), disk)
+    assert die_at_every_step(before, a_day_later, act, checked) > 3
 
 
 @requirement("comms.worklog.append")

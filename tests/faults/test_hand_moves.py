@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 
-from aof.errors import AofError
+from aof.errors import NotReady, StaleLease
 from tests.support.desk import Desk
 from tests.support.invariants import check_invariants
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path / "data")
 
 
 @pytest.mark.parametrize("folder", ["backlog", "blocked", "cancelled", "deadletter"])
@@ -33,9 +27,8 @@ def test_a_move_ends_the_run_that_was_going_on(desk: Desk) -> None:
     task_id = desk.create()
     run = desk.fabric.claim(task_id, agent="ada").run_id
     desk.move(task_id, "blocked")
-    with pytest.raises(AofError) as refusal:
+    with pytest.raises(StaleLease):
         desk.fabric.progress(task_id, run=run, agent="ada", text="on")
-    assert refusal.value.code == "stale_lease"
     assert desk.fabric.get(task_id).status == "blocked"
     check_invariants(desk.root, edited=True)
 
@@ -200,9 +193,8 @@ def test_a_dependency_that_is_moved_to_done_by_hand_does_not_free_its_dependents
     blocker = desk.create()
     task_id = desk.create(depends_on=[blocker])
     desk.move(blocker, "done")
-    with pytest.raises(AofError) as refusal:
+    with pytest.raises(NotReady):
         desk.fabric.claim(task_id, agent="ada")
-    assert refusal.value.code == "not_ready", "the dependency is as the log has it"
 
 
 def test_a_cancelled_parent_takes_its_children_along_whatever_their_files_say(desk: Desk) -> None:

@@ -15,7 +15,8 @@ from aof.handoffs.audit import AuditStep
 from aof.store.files.disk import Disk
 from aof.store.files.store import FilesystemStore
 from tests.support.clock import ManualClock
-from tests.support.disks import DyingDisk, FailingDisk, Killed, Moment, SteppingDisk, writes_data
+from tests.support.deaths import deaths
+from tests.support.disks import DyingDisk, FailingDisk, Killed, SteppingDisk
 from tests.support.invariants import fabric_on, log_lines, open_store
 from tests.support.requirements import requirement
 from tests.support.scenarios import copy
@@ -106,19 +107,18 @@ def test_no_step_is_visible_without_its_record_wherever_the_process_dies(shm_pat
     counting = DyingDisk()
     told(copy(shm_path / "before", shm_path / "counted"), counting, then)
     assert len(counting.taken) > 5
-    for number, step in enumerate(counting.taken):
-        for moment in Moment if writes_data(step) else (Moment.BEFORE,):
-            root = copy(shm_path / "before", shm_path / "dead")
-            told(root, DyingDisk(number, moment), then)
-            check_records(root)
-            with closing(open_store(root)) as store:
-                fabric = fabric_on(store)
-                for handoff in fabric.handoff_list():
-                    steps = [one.event_type for one in fabric.audit(handoff=handoff.id).records]
-                    assert SHOWS[handoff.state] in steps
-                    assert steps[0] == "initiated"
-                assert fabric.audit_verify().ok
-            check_records(root)
+    for number, moment in deaths(counting.taken):
+        root = copy(shm_path / "before", shm_path / "dead")
+        told(root, DyingDisk(number, moment), then)
+        check_records(root)
+        with closing(open_store(root)) as store:
+            fabric = fabric_on(store)
+            for handoff in fabric.handoff_list():
+                steps = [one.event_type for one in fabric.audit(handoff=handoff.id).records]
+                assert SHOWS[handoff.state] in steps
+                assert steps[0] == "initiated"
+            assert fabric.audit_verify().ok
+        check_records(root)
 
 
 @requirement("handoff.audit.write-ahead")

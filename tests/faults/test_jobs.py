@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -12,8 +11,8 @@ from aof.api.fabric import Fabric
 from aof.service.bootstrap import open_fabric
 from aof.store.files.store import FilesystemStore
 from aof.testing import FakeClock
-from tests.support.deaths import deaths, died, opened
-from tests.support.disks import DyingDisk, SteppingDisk
+from tests.support.deaths import die_at_every_step, opened
+from tests.support.disks import SteppingDisk
 from tests.support.processes import SharedClock, together
 
 MONDAY, LATER = "2026-03-02T09:00:00Z", "2026-03-02T11:00:00Z"
@@ -48,19 +47,7 @@ def _checked(root: Path, boot: str) -> None:
 def test_whatever_step_a_scheduler_dies_at_everything_due_comes_once_and_with_its_edge(shm_path: Path) -> None:
     before = shm_path / "before"
     _prepared(before)
-    steps = died(before, shm_path / "counted", FakeClock(LATER), Fabric.tick, DyingDisk(swaps=True))
-    assert len(steps) > 8
-    for number, moment in deaths(steps):
-        died(before, shm_path / "dead", FakeClock(LATER), Fabric.tick, DyingDisk(number, moment, swaps=True))
-        try:
-            shutil.copytree(shm_path / "dead", shm_path / "rebooted")
-            _checked(shm_path / "rebooted", "two")
-            _checked(shm_path / "dead", "one")
-        except BaseException as error:
-            error.add_note(f"died {moment.value} step {number}: {steps[number]}")
-            raise
-        shutil.rmtree(shm_path / "dead")
-        shutil.rmtree(shm_path / "rebooted")
+    assert die_at_every_step(before, lambda: FakeClock(LATER), Fabric.tick, _checked) > 8
 
 
 @pytest.mark.parametrize("processes", [2, 5])

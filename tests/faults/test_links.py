@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from selectors import DefaultSelector
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ from aof.store.files.disk import Disk
 from aof.store.files.paths import DIRECTORIES, Paths
 from aof.store.files.service_files import TokenFile
 from aof.support.confined_folder import ConfinedFolder, LinkInTheWay
-from tests.support.terminal import aof as command
+from tests.support import terminal
 
 
 @pytest.fixture
@@ -36,6 +37,10 @@ def root(tmp_path: Path) -> Path:
         fabric.claim("002", agent="ada")
         fabric.release("002", agent="ada")
     return tmp_path / "data"
+
+
+def command_on(root: Path, *words: str) -> terminal.Ended:
+    return terminal.aof("--data-dir", str(root), *words, cwd=root.parent)
 
 
 def lead_out(path: Path, outside: Path) -> Path:
@@ -58,12 +63,12 @@ def content(folder: Path) -> dict[str, bytes]:
 def test_a_folder_that_is_a_link_is_refused_with_its_path(root: Path, tmp_path: Path, name: str) -> None:
     target = lead_out(root / name, tmp_path / "outside")
     before = content(target)
-    told = command("--data-dir", str(root), "create", "no", "--json", cwd=tmp_path)
+    told = command_on(root, "create", "no", "--json")
     assert told.code != 0
     assert told.error["code"] == "link_refused"
     assert str(root / name) in told.error["message"]
     assert content(target) == before
-    found = command("--data-dir", str(root), "doctor", "--fix", "--json", cwd=tmp_path)
+    found = command_on(root, "doctor", "--fix", "--json")
     assert found.code == 5
     assert ("link_in_the_way", name) in {(one["code"], one["path"]) for one in found.data["problems"]}
     assert content(target) == before
@@ -139,9 +144,9 @@ def test_a_single_file_that_is_a_link_is_never_written_through(root: Path, tmp_p
     (root / name).unlink(missing_ok=True)
     (root / name).symlink_to(victim)
     acts: dict[str, Callable[[], object]] = {
-        "index.sqlite": lambda: command("--data-dir", str(root), "list", cwd=tmp_path),
+        "index.sqlite": lambda: command_on(root, "list"),
         "tokens.json": lambda: _add_token(root),
-        ".gitattributes": lambda: command("--data-dir", str(root), "create", "three", cwd=tmp_path),
+        ".gitattributes": lambda: command_on(root, "create", "three"),
     }
     try:
         acts[name]()
@@ -149,7 +154,7 @@ def test_a_single_file_that_is_a_link_is_never_written_through(root: Path, tmp_p
         assert error.code == "link_refused"  # noqa: PT017 - some refuse it, and some can do without
     assert victim.read_text() == "[]"
     assert (root / name).is_symlink()
-    found = command("--data-dir", str(root), "doctor", "--fix", "--json", cwd=tmp_path).data["problems"]
+    found = command_on(root, "doctor", "--fix", "--json").data["problems"]
     assert ("link_in_the_way", name) in {(one["code"], one["path"]) for one in found}
     assert victim.read_text() == "[]"
 
@@ -168,13 +173,13 @@ def test_a_linked_workflow_is_refused_and_nothing_of_it_is_told(root: Path, tmp_
     (root / "workflows").mkdir(exist_ok=True)
     (root / "workflows/x.yaml").write_text(f"name: x\n{_SECRET}: [\n")
     lead_out(root / name, tmp_path / "outside")
-    made = command("--data-dir", str(root), "create", "no", "--workflow", "x", "--json", cwd=tmp_path)
+    made = command_on(root, "create", "no", "--workflow", "x", "--json")
     assert (made.code != 0, "symbolic link" in made.out) == (True, True)
-    shown = command("--data-dir", str(root), "workflow", "check", "x", "--json", cwd=tmp_path)
+    shown = command_on(root, "workflow", "check", "x", "--json")
     assert shown.code != 0
     assert "symbolic link" in shown.out
     assert _SECRET not in made.out + made.err + shown.out + shown.err
-    assert f"link_in_the_way {name}" in _doctor(root, tmp_path)
+    assert f"link_in_the_way {name}" in _doctor(root)
 
 
 @pytest.mark.parametrize("name", ["org/org-chart.yaml", "org"])
@@ -182,10 +187,10 @@ def test_a_linked_org_chart_gives_nobody_a_right_and_takes_no_gate_away(root: Pa
     (root / "org").mkdir(exist_ok=True)
     (root / "org/org-chart.yaml").write_text(_CHART)
     lead_out(root / name, tmp_path / "outside")
-    refused = command("--data-dir", str(root), "create", "no", "--json", cwd=tmp_path)
+    refused = command_on(root, "create", "no", "--json")
     assert refused.error["code"] == "unusable_org_chart"
     assert "symbolic link" in refused.error["message"]
-    assert f"link_in_the_way {name}" in _doctor(root, tmp_path)
+    assert f"link_in_the_way {name}" in _doctor(root)
 
 
 @pytest.mark.parametrize("name", ["templates/bug.md", "templates"])
@@ -193,10 +198,10 @@ def test_a_linked_template_is_refused(root: Path, tmp_path: Path, name: str) -> 
     (root / "templates").mkdir(exist_ok=True)
     (root / "templates/bug.md").write_text(f"---\ntitle: bug\n---\n{_SECRET}\n")
     lead_out(root / name, tmp_path / "outside")
-    refused = command("--data-dir", str(root), "create", "--template", "bug", "no", "--json", cwd=tmp_path)
+    refused = command_on(root, "create", "--template", "bug", "no", "--json")
     assert refused.code != 0
     assert "symbolic link" in refused.error["message"]
-    assert f"link_in_the_way {name}" in _doctor(root, tmp_path)
+    assert f"link_in_the_way {name}" in _doctor(root)
 
 
 @pytest.mark.parametrize("name", ["aof.toml", "jobs.json"])
@@ -206,7 +211,7 @@ def test_linked_settings_and_jobs_are_refused(root: Path, tmp_path: Path, name: 
     (outside / "theirs").write_text("schemaVersion = 1\n" if name == "aof.toml" else "{}")
     (root / name).unlink(missing_ok=True)
     (root / name).symlink_to(outside / "theirs")
-    refused = command("--data-dir", str(root), "job", "list", "--json", cwd=tmp_path)
+    refused = command_on(root, "job", "list", "--json")
     assert refused.code != 0
     assert "symbolic link" in refused.error["message"]
 
@@ -219,8 +224,8 @@ def test_tokens_of_another_directory_are_not_used_through_a_link(root: Path, tmp
         tokens.recognise(serve.tokens_of(str(root)), made.token, 0)
 
 
-def _doctor(root: Path, tmp_path: Path) -> set[str]:
-    found = command("--data-dir", str(root), "doctor", "--json", cwd=tmp_path).data["problems"]
+def _doctor(root: Path) -> set[str]:
+    found = command_on(root, "doctor", "--json").data["problems"]
     return {f"{one['code']} {one['path']}" for one in found}
 
 
@@ -235,7 +240,7 @@ def test_a_lock_or_note_that_is_a_link_is_not_opened(root: Path, tmp_path: Path,
     disk.bind(str(root))
     with pytest.raises(LinkInTheWay):
         disk.open_state(str(place))
-    command("--data-dir", str(root), "create", "three", cwd=tmp_path)
+    command_on(root, "create", "three")
     assert victim.read_text() == "mine"
 
 
@@ -244,7 +249,7 @@ def test_the_data_directory_itself_may_be_reached_through_a_link(root: Path, tmp
     with aof.open(tmp_path / "way", actor="tester") as fabric:
         assert fabric.claim("001", agent="ada").attempt == 1
         assert fabric.doctor().ok
-    assert command("--data-dir", str(tmp_path / "way"), "doctor", cwd=tmp_path).code == 0
+    assert command_on(tmp_path / "way", "doctor").code == 0
 
 
 def test_init_writes_through_no_link(tmp_path: Path) -> None:
@@ -252,7 +257,7 @@ def test_init_writes_through_no_link(tmp_path: Path) -> None:
     outside.mkdir()
     (tmp_path / "data").mkdir()
     (tmp_path / "data/tasks").symlink_to(outside)
-    told = command("--data-dir", str(tmp_path / "data"), "init", "--json", cwd=tmp_path)
+    told = command_on(tmp_path / "data", "init", "--json")
     assert told.error["code"] == "link_refused"
     assert list(outside.iterdir()) == []
 
@@ -299,14 +304,9 @@ def test_notifications_stay_in_the_data_directory(root: Path, tmp_path: Path, fi
     victim.write_text("mine")
     if file == "notes.jsonl":
         (root / file).symlink_to(victim)
+    at = "2026-02-21T00:00:00.000Z"
     note = Notification(
-        task_id="TASK-2026-02-21-001",
-        title="x",
-        from_status="review",
-        status="done",
-        actor="ada",
-        timestamp="2026-02-21T00:00:00.000Z",
-        seq=1,
+        task_id="TASK-2026-02-21-001", title="x", from_status="review", status="done", actor="ada", timestamp=at, seq=1
     )
     with pytest.raises(OSError, match=r"link|beneath"):
         FileNotifier(str(root), file).notify(note)
@@ -334,16 +334,8 @@ def test_a_runner_writes_no_brief_through_a_link(root: Path, tmp_path: Path, nam
     else:
         victim.mkdir()
     place.symlink_to(victim)
-    work = Work(
-        task_id=task_id,
-        place=task_id,
-        run_id="RUN-1",
-        epoch=1,
-        attempt=1,
-        agent="ada",
-        command=(sys.executable, "-c", "pass"),
-        brief="mine now",
-    )
+    named: dict[str, Any] = {"task_id": task_id, "place": task_id, "run_id": "RUN-1", "agent": "ada"}
+    work = Work(**named, epoch=1, attempt=1, command=(sys.executable, "-c", "pass"), brief="mine now")
     with DefaultSelector() as selector, pytest.raises(RunnerFailed, match="symbolic link"):
         ProcessRunner(str(root), selector, SystemClock(), _Nobody()).start(work)
     assert victim.read_text() == "mine" if victim.is_file() else list(victim.iterdir()) == []

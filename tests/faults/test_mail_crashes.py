@@ -15,8 +15,8 @@ from aof.documents.mail_cards import cards_of
 from aof.documents.mailbox import Mailbox
 from aof.store.files.store import FilesystemStore
 from aof.testing import FakeClock
-from tests.support.deaths import deaths, died, opened
-from tests.support.disks import DyingDisk, SteppingDisk
+from tests.support.deaths import die_at_every_step, opened
+from tests.support.disks import SteppingDisk
 from tests.support.mail import objections
 from tests.support.requirements import requirement
 
@@ -76,19 +76,7 @@ def _assert_checked(root: Path, boot: str) -> None:
 def test_whatever_step_a_writer_dies_at_every_message_is_in_one_place(shm_path: Path, act: Act) -> None:
     before = shm_path / "before"
     _prepared(before)
-    steps = died(before, shm_path / "counted", FakeClock(MONDAY), act, DyingDisk(swaps=True))
-    assert len(steps) > 3
-    for number, moment in deaths(steps):
-        died(before, shm_path / "dead", FakeClock(MONDAY), act, DyingDisk(number, moment, swaps=True))
-        try:
-            shutil.copytree(shm_path / "dead", shm_path / "rebooted")
-            _assert_checked(shm_path / "rebooted", "two")
-            _assert_checked(shm_path / "dead", "one")
-        except BaseException as error:
-            error.add_note(f"died {moment.value} step {number}: {steps[number]}")
-            raise
-        shutil.rmtree(shm_path / "dead")
-        shutil.rmtree(shm_path / "rebooted")
+    assert die_at_every_step(before, lambda: FakeClock(MONDAY), act, _assert_checked) > 3
 
 
 def test_a_mailbox_that_a_power_cut_has_taken_comes_back_from_the_log(shm_path: Path) -> None:

@@ -11,11 +11,6 @@ from tests.support.desk import Desk
 from tests.support.invariants import check_invariants
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path / "data")
-
-
 def fronted(text: str) -> bytes:
     return f"---\n{text}\n---\n\nbody\n".encode()
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 
 from aof.kernel import limits as kernel_limits
+from tests.support.present import present
 
 JSON = st.recursive(
     st.none()
@@ -54,8 +55,7 @@ def test_a_list_is_a_list(values: Any) -> None:
 
 
 def test_a_choice_names_the_values_that_there_are() -> None:
-    problem = kernel_limits.choice("priority", "urgent", ("high", "low"))
-    assert problem is not None
+    problem = present(kernel_limits.choice("priority", "urgent", ("high", "low")))
     assert problem.hint == "priority: one of high, low"
 
 
@@ -86,9 +86,7 @@ def test_what_would_come_back_different_is_refused(value: Any) -> None:
 
 
 def test_data_has_a_size_and_a_depth() -> None:
-    problem = kernel_limits.data("metadata", ["x" * 50_000])
-    assert problem is not None
-    assert problem.code == "payload_too_large"
+    assert present(kernel_limits.data("metadata", ["x" * 50_000])).code == "payload_too_large"
     deep: list[Any] = []
     for _ in range(16):
         deep = [deep]

@@ -15,7 +15,7 @@ import pytest
 from aof.api.call import Caller
 from aof.api.fabric import Fabric
 from aof.config import load_settings
-from aof.errors import AofError, StaleLease
+from aof.errors import AofError, OwnWork, StaleLease
 from aof.kernel.model import Policy
 from aof.runs.brief import brief
 from aof.runs.model import RunResult
@@ -106,9 +106,8 @@ def test_a_maintainer_at_the_command_line_approves_what_an_agent_did_for_them() 
     own = fabric.create("Own").task_id
     fabric.claim(own, agent="mia")
     fabric.complete(own, agent="mia")
-    with pytest.raises(AofError) as refused:
+    with pytest.raises(OwnWork) as refused:
         fabric.approve(own)
-    assert refused.value.code == "own_work"
     assert "selfReview" in refused.value.hint
 
 

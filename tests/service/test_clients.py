@@ -15,6 +15,7 @@ from aof.errors import InvalidInput
 from aof.service.agents.clients import KINDS, Server, kind_named
 from aof.service.agents.connect import Workplace, make_changes, plan_connection, plan_removal
 from aof.support.hashing import hexdigest
+from tests.support.present import present
 
 START = Server(command=("aof", "mcp"))
 AFAR = Server(url="https://aof.example.org/mcp")
@@ -289,16 +290,12 @@ def test_links_out_of_project_and_home_are_left_alone_by_a_removal(place: Workpl
 def test_other_spellings_of_every_kind_are_its_own() -> None:
     names = [name for kind in KINDS for name in (kind.name, *kind.also)]
     assert len(set(names)) == len(names)
-    junie = kind_named("Junie")
-    assert junie is not None
-    assert junie.name == "jetbrains"
+    assert present(kind_named("Junie")).name == "jetbrains"
 
 
 @pytest.mark.parametrize("name", WITH_SETTINGS)
 def test_every_client_says_what_it_asks(name: str) -> None:
-    kind = kind_named(name)
-    assert kind is not None
-    assert kind.asks != ""
+    assert present(kind_named(name)).asks != ""
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ def opened(root: Path, clock: FakeClock, disk: Disk | None = None, boot: str = "
 
 
 def deaths(steps: list[Step]) -> Iterator[tuple[int, Moment]]:
+    """Every place where a process can die."""
     for number, step in enumerate(steps):
         yield number, Moment.BEFORE
         if writes_data(step):
@@ -47,3 +48,31 @@ def died(before: Path, root: Path, clock: FakeClock, act: Callable[[Fabric], obj
             except Killed:
                 fabric.store.locks.close()  # type: ignore[attr-defined]
     return disk.taken
+
+
+def die_at_every_step(
+    before: Path,
+    clock: Callable[[], FakeClock],
+    act: Callable[[Fabric], object],
+    check: Callable[[Path, str], object],
+    *,
+    swaps: bool = True,
+) -> int:
+    """Die at each step of the act on a copy, and look at what is left, under another boot and under the same.
+
+    `counted` beside it is the copy on which nothing died. The answer is how many steps there are.
+    """
+    dead, rebooted = before.with_name("dead"), before.with_name("rebooted")
+    steps = died(before, before.with_name("counted"), clock(), act, DyingDisk(swaps=swaps))
+    for number, moment in deaths(steps):
+        died(before, dead, clock(), act, DyingDisk(number, moment, swaps=swaps))
+        try:
+            shutil.copytree(dead, rebooted)
+            check(rebooted, "two")
+            check(dead, "one")
+        except BaseException as error:
+            error.add_note(f"died {moment.value} step {number}: {steps[number]}")
+            raise
+        shutil.rmtree(dead)
+        shutil.rmtree(rebooted)
+    return len(steps)

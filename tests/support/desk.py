@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aof.api.fabric import Fabric
-from aof.errors import AofError
+from aof.errors import AofError, UnreadableTask
 from aof.kernel.events import Event
 from aof.store.files.disk import Disk
 from aof.store.files.store import FilesystemStore
@@ -96,9 +96,8 @@ class Desk:
             assert shown["problem"]["hint"]
             assert shown["normalizedStatus"] in ("stale", "unknown")
         for command in self._commands(task_id):
-            with pytest.raises(AofError) as caught:
+            with pytest.raises(UnreadableTask) as caught:
                 command()
-            assert caught.value.code == "unreadable_task"
             assert caught.value.hint
             assert task_id in caught.value.message
         assert self.contents() == before
@@ -122,3 +121,9 @@ def contents(root: Path) -> dict[str, str]:
         if (path.is_symlink() or path.is_file())
         and path.relative_to(root).parts[0] not in ("locks", "index.sqlite", "tmp")
     }
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """A new data directory with a person in front of it."""
+    return Desk(tmp_path / "data")

@@ -56,6 +56,15 @@ def start(fabric: Fabric, kind: str, task_id: str, sender: str, *to: str, **give
     return fabric.handoff_show(started.handoff_id)
 
 
+def broadcast(fabric: Fabric, task_id: str, *to: str, **given: Any) -> list[Handoff]:
+    """What ada tells several at once: the handoff of each."""
+    started = fabric.handoff_new(
+        type="broadcast", task_id=task_id, from_agent="ada", to=list(to), **({"reason": "needs it"} | given)
+    )
+    assert isinstance(started.handoff_ids, tuple)
+    return [fabric.handoff_show(one) for one in started.handoff_ids]
+
+
 def refuses(code: str, call: Any, /, *args: Any, **given: Any) -> AofError:
     """The refusal of a call, which must have this code."""
     with pytest.raises(AofError) as caught:

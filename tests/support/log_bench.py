@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 from aof.kernel.events import Event
 from aof.store.files.locks import Locks
@@ -102,3 +104,11 @@ def commit_of(*texts: str) -> Callable[[int, str], tuple[bytes, int, str]]:
 def another(bench: Bench) -> Bench:
     """The same log as another process sees it."""
     return Bench(bench.root)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    """A new log."""
+    made = Bench(tmp_path / "data")
+    yield made
+    made.close()

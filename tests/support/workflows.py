@@ -12,6 +12,7 @@ from aof.tasks.fields import PLAIN
 from aof.workflows.hops import state_of
 from aof.workflows.model import ENDED, HopState, Workflow, workflow_of
 from aof.workflows.templates import validate_template
+from tests.support.present import present
 from tests.support.world import World
 
 REVIEW: dict[str, Any] = {
@@ -89,9 +90,7 @@ class Gated(World):
         """Claim a hop; the run's ID."""
         agent = agent or self.worker(name)
         self.do(commands.Claim(actor=agent, task_id=self.task_id, hop=name, **more))
-        run = self.hop(name).run_id
-        assert run is not None
-        return run
+        return present(self.hop(name).run_id)
 
     def end(self, name: str, outcome: str = "complete", *blockers: str, agent: str | None = None, **more: Any) -> None:
         """Take a hop and give its outcome."""
@@ -121,8 +120,7 @@ class Gated(World):
         if task.status == "deadletter":
             assert task.last_error is not None
         if task.status == "blocked":
-            assert task.blocked is not None
-            assert task.blocked.reason
+            assert present(task.blocked).reason
 
     def goes_on(self, most: int = 400) -> str:
         """From here, who does what can be done brings the task to an end; the status at the end."""

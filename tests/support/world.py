@@ -25,6 +25,7 @@ from aof.tasks.fields import PLAIN
 from aof.tasks.graph import Normalized, normalized_status, readiness
 from aof.tasks.model import Task
 from aof.workflows.model import leases
+from tests.support.present import present
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -81,8 +82,7 @@ class World:
 
     def report(self, task: str, outcome: str, *blockers: str) -> None:
         """The run reports a result and vanishes before its session ends, as a completion message does."""
-        lease = self.tasks[task].lease
-        assert lease is not None
+        lease = present(self.tasks[task].lease)
         result = {"agentId": lease.agent, "outcome": outcome, "blockers": list(blockers)}
         draft = Draft(type="task.completed", task_id=task, run_id=lease.run_id, payload={"result": result})
         self.commit(commands.RecordHeartbeat(actor=lease.agent, task_id=task), Decision(drafts=(draft,)))
@@ -287,8 +287,7 @@ class World:
             assert event.run_id not in runs, f"{event.run_id} was given twice"
         else:
             assert runs[event.run_id].ended_at is None, f"{event.run_id} ended twice"
-        run = evolve_run(runs.get(event.run_id), event)
-        assert run is not None
+        run = present(evolve_run(runs.get(event.run_id), event))
         runs[event.run_id] = run
 
     # --- what holds of every world

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tests.support.present import present
 from tests.surfaces.tape import Tape
 
 MISSING = "TASK-1999-01-01-001"
@@ -34,8 +35,7 @@ def a_whole_life(tape: Tape) -> None:
     tape.ask("complete", task_id=task_id, summary="all of it")
     tape.ask("reject", task_id=task_id, blockers=["no tests"])
     tape.ask("claim", task_id=task_id, agent="tester")
-    run = tape.elsewhere.get(task_id).lease
-    assert run is not None
+    run = present(tape.elsewhere.get(task_id).lease)
     tape.ask("complete", task_id=task_id, outcome="complete", summary="again", caller_role="developer", run=run.run_id)
     tape.ask("deliver", task_id=task_id, state="queued", target="channel:releases")
     tape.refused("deliver", "invalid", task_id=task_id, state="sent")
@@ -150,8 +150,7 @@ def claiming(tape: Tape) -> None:
     tape.ask("claim", task_id=free, agent="tester")
     tape.ask("release", task_id=free, reason="not today")
     tape.ask("claim", task_id=free, agent="tester")
-    lease = tape.elsewhere.get(free).lease
-    assert lease is not None
+    lease = present(tape.elsewhere.get(free).lease)
     tape.ask("fail", task_id=free, run=lease.run_id, code="tests_failed", message="3 of 20", retryable=False)
     tape.refused("heartbeat", "stale_lease", task_id=free, run=lease.run_id)
     tape.refused("complete", "stale_lease", task_id=held, run="RUN-2020-01-01-001-1")

@@ -13,6 +13,7 @@ import pytest
 from aof.api.fabric import Fabric
 from aof.service.bootstrap import init_data_dir, open_fabric
 from tests.support.messages import prefixed, update
+from tests.support.present import present
 from tests.support.service import definition
 from tests.surfaces.doors import (
     Answer,
@@ -122,9 +123,7 @@ def test_a_worker_becomes_no_owner_and_ends_nobodys_run(fabric: Fabric) -> None:
             sent = door.ask("send", messages=[text])
             rows = [] if isinstance(sent, Refusal) else sent["results"]
             assert all(row["outcome"] == "rejected" for row in rows), door.name
-            lease = fabric.get(task_id).lease
-            assert lease is not None
-            assert lease.agent == "bob", door.name
+            assert present(fabric.get(task_id).lease).agent == "bob", door.name
 
 
 def test_an_edit_of_the_file_waits_for_a_maintainer_whoever_asks_next(fabric: Fabric) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from aof.surfaces.http.responses import PREFIX
 from tests.support.desk import contents
+from tests.support.present import present
 from tests.surfaces.doors import OnTheCommandLine, OverHttp, answer_of, http_door, new_token
 
 FOREIGN = ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "")
@@ -39,9 +40,7 @@ def test_the_token_says_who_acted(http: OverHttp) -> None:
         made = ada.post(f"{PREFIX}/create", json={"title": "Hers", "actor": "ada"}).json()
         assert http.elsewhere.get(made["taskId"]).created_by == "ada"
         assert ada.post(f"{PREFIX}/claim", json={"taskId": made["taskId"]}).json()["taskId"] == made["taskId"]
-        lease = http.elsewhere.get(made["taskId"]).lease
-        assert lease is not None
-        assert lease.agent == "ada"
+        assert present(http.elsewhere.get(made["taskId"]).lease).agent == "ada"
 
 
 def test_an_actor_that_contradicts_the_token_is_refused(http: OverHttp) -> None:

@@ -15,6 +15,7 @@ from aof.api.fabric import Fabric
 from aof.kernel.model import millis
 from aof.workflows.model import leases
 from tests.support.messages import update
+from tests.support.present import present
 from tests.support.service import workflow
 from tests.support.waiting import eventually
 from tests.support.workflows import hop, template
@@ -69,9 +70,7 @@ def test_on_stdio_a_claim_that_refuses_to_be_kept_ends_with_its_session(fabric: 
     claimed = _once(fabric, "aof_task_claim", "--keep", taskId=task_id, keep=False)
     assert "kept" not in claimed
     eventually(lambda: fabric.get(task_id).lease is None)
-    error = fabric.get(task_id).last_error
-    assert error is not None
-    assert error.code == "no_completion_report"
+    assert present(fabric.get(task_id).last_error).code == "no_completion_report"
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -154,8 +153,7 @@ def test_on_a_connection_that_keeps_claims_a_run_begun_by_a_message_or_an_accept
     )
     _once(fabric, "aof_handoff_accept", "--keep", handoffId=given.handoff_id)
     for task_id in (by_message, handed):
-        lease = fabric.get(task_id).lease
-        assert lease is not None
+        lease = present(fabric.get(task_id).lease)
         assert (lease.agent, lease.kept_by) == ("ada", "ada")
 
 

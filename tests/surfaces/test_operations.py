@@ -33,8 +33,9 @@ _PARTS = {
 
 @pytest.fixture(scope="module")
 def alike(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    """Doors on data directories with the same past, where no lease ends while a slow machine goes on."""
-    with opened(lambda: tmp_path_factory.mktemp("alike"), "[lease]\nttl = 36000\n") as found:
+    """Doors on data directories with the same past; no lease or wait for a retry ends while a slow machine goes on."""
+    patient = "[lease]\nttl = 36000\n[retry]\nbase = 900\n"
+    with opened(lambda: tmp_path_factory.mktemp("alike"), patient) as found:
         yield found
 
 

@@ -20,6 +20,7 @@ from aof.service.bootstrap import init_data_dir, open_fabric
 from aof.surfaces.mcp.tools import SECRETS
 from tests.support.desk import contents
 from tests.support.messages import report
+from tests.support.present import present
 from tests.support.service import chart
 from tests.surfaces.doors import (
     Answer,
@@ -127,8 +128,7 @@ def test_whoever_sends_the_secret_acts_as_the_runs_agent(fabric: Fabric, sends: 
 def test_a_name_that_contradicts_the_secret_is_refused_and_changes_nothing(fabric: Fabric, sends: Sends) -> None:
     task_id, secret = _claimed(fabric)
     others, _ = _claimed(fabric, "bob")
-    lease = fabric.get(others).lease
-    assert lease is not None
+    lease = present(fabric.get(others).lease)
     ask = sends(secret)
     with _unchanged(fabric):
         for given in (
@@ -244,8 +244,7 @@ def test_a_claim_tells_the_secret_once_and_keeps_its_digest(fabric: Fabric, serv
             assert isinstance(first, dict)
             assert isinstance(again, dict)
             assert "secret" not in again
-            lease = fabric.get(task_id).lease
-            assert lease is not None
+            lease = present(fabric.get(task_id).lease)
             random = first["secret"].removeprefix(f"{first['runId']}/ada/")
             assert lease.secret_digest == sha256(random.encode()).hexdigest()
 
@@ -309,8 +308,7 @@ def test_a_session_over_http_keeps_the_secret_too(fabric: Fabric, server: tuple[
 def test_a_token_of_an_agent_acts_for_no_other_run(fabric: Fabric, server: tuple[str, str]) -> None:
     url, token = server
     others, _ = _claimed(fabric, "bob")
-    lease = fabric.get(others).lease
-    assert lease is not None
+    lease = present(fabric.get(others).lease)
     with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30) as client:
         http = OverHttp(root_of(fabric), fabric, client)
         with _unchanged(fabric):
@@ -333,7 +331,6 @@ def test_the_call_in_a_hint_is_one_that_works(fabric: Fabric) -> None:
     with aof.open(root_of(fabric), secret=secret) as ada:
         with pytest.raises(aof.errors.ActorMismatch) as refused:
             ada.heartbeat(task_id, agent="bob")
-        call = refused.value.call
-        assert call is not None
+        call = present(refused.value.call)
         assert wire_names(Call(call.operation, call.arguments)) == {"taskId": task_id}
         assert getattr(ada, call.operation)(**call.arguments).task_id == task_id

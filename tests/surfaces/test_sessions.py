@@ -19,6 +19,7 @@ from aof.service.bootstrap import open_fabric
 from aof.workflows.model import workflow_of
 from tests.support.messages import prefixed, report
 from tests.support.portable import valid
+from tests.support.present import present
 from tests.support.requirements import requirement
 from tests.support.service import workflow
 from tests.support.waiting import eventually
@@ -41,13 +42,11 @@ def test_a_lease_is_renewed_while_the_session_lives_and_fails_by_name_when_it_en
         first_end = millis(claimed["expiresAt"])
         eventually(lambda: fabric.now() > first_end and _beats(fabric, task_id) >= 2)
         assert fabric.recover() == ()
-        lease = fabric.get(task_id).lease
-        assert lease is not None
+        lease = present(fabric.get(task_id).lease)
         assert lease.agent == "ada"
     eventually(lambda: fabric.get(task_id).lease is None)
     task = fabric.get(task_id)
-    assert task.last_error is not None
-    assert task.last_error.code == "no_completion_report"
+    assert present(task.last_error).code == "no_completion_report"
     assert task.status == "ready"
 
 
@@ -139,9 +138,7 @@ def test_over_http_the_session_of_the_handshake_keeps_and_ends_what_it_claimed(h
         claimed = answer_of(of_tool(portal.call(client.call_tool, "aof_task_claim", {"taskId": task_id, "ttl": 1})))
         eventually(lambda: fabric.now() > millis(claimed["expiresAt"]) and _beats(fabric, task_id) >= 2)
     eventually(lambda: fabric.get(task_id).lease is None)
-    error = fabric.get(task_id).last_error
-    assert error is not None
-    assert error.code == "no_completion_report"
+    assert present(fabric.get(task_id).last_error).code == "no_completion_report"
 
 
 def test_over_http_a_lease_is_not_renewed_for_a_client_that_has_gone_without_a_word(http: OverHttp) -> None:

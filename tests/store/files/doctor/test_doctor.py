@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -200,16 +200,6 @@ def test_a_result_that_nobody_reported_is_put_aside(desk: Desk) -> None:
     check_invariants(desk.root, edited=True)
 
 
-def _set(sql: str) -> Callable[[Path], None]:
-    def act(root: Path) -> None:
-        database = sqlite3.connect(root / "index.sqlite")
-        with database:
-            database.execute(sql)
-        database.close()
-
-    return act
-
-
 @pytest.mark.parametrize(
     "sql",
     [
@@ -222,7 +212,8 @@ def _set(sql: str) -> Callable[[Path], None]:
 def test_a_wrong_index_is_rebuilt(desk: Desk, sql: str) -> None:
     expected = desk.fabric.list(archived=True)
     desk.store.close()
-    _set(sql)(desk.root)
+    with closing(sqlite3.connect(desk.root / "index.sqlite")) as database, database:
+        database.execute(sql)
     heals(desk, "index_wrong")
     assert desk.reopen().list(archived=True) == expected
     check_invariants(desk.root, edited=True)
@@ -320,12 +311,8 @@ def test_two_agents_that_were_both_given_a_task_are_named(desk: Desk) -> None:
     first = desk.fabric.claim(RUNNING, agent="ada")
     begun = desk.last(RUNNING)
     with desk.store.unit(Scope(write=frozenset({RUNNING}))) as unit:
-        again = Draft(
-            type=begun.type,
-            task_id=RUNNING,
-            run_id=f"{first.run_id[:-8]}00000000",
-            payload=begun.payload | {"agent": "eve"},
-        )
+        run = f"{first.run_id[:-8]}00000000"
+        again = Draft(type=begun.type, task_id=RUNNING, run_id=run, payload=begun.payload | {"agent": "eve"})
         unit.commit((again,), actor="eve", agent="eve", now=desk.clock.now())
     for fix in (False, True):
         (problem,) = (one for one in diagnosed(desk, fix=fix).problems if one.code == "two_leases")
@@ -354,14 +341,13 @@ def test_the_reports_stay_the_same_over_a_second_look(desk: Desk) -> None:
 
 
 def test_every_problem_that_doctor_knows_is_described_and_has_a_test() -> None:
-    root = ROOT
-    sources = [*(root / "src/aof/store/files").glob("doctor*.py"), root / "src/aof/maintenance/operations.py"]
+    sources = [*(ROOT / "src/aof/store/files").glob("doctor*.py"), ROOT / "src/aof/maintenance/operations.py"]
     found = {
         code for path in sources for code in re.findall(r'"((?!aof_)[a-z]+(?:_[a-z]+)+)"', path.read_text("utf-8"))
     }
     found |= {"log_damaged", "unreadable_task", "another_task", "log_line_endings"}
-    described = (root / "docs/howto/recover-from-damage.md").read_text("utf-8")
-    tested = "".join((root / "tests" / name).read_text("utf-8") for name in TESTED)
+    described = (ROOT / "docs/howto/recover-from-damage.md").read_text("utf-8")
+    tested = "".join((ROOT / "tests" / name).read_text("utf-8") for name in TESTED)
     assert {code for code in found if f"`{code}`" not in described} == set()
     assert {code for code in found if f'"{code}"' not in tested} == set()
 
@@ -383,9 +369,7 @@ def test_what_lies_in_the_place_of_something_of_ours_is_told_or_refused_clearly(
     for fix in (False, True):
         with suppress(AofError):
             diagnosed(desk, fix=fix)
-    path.rmdir() if path.is_dir() and not list(path.iterdir()) else shutil.rmtree(
-        path
-    ) if path.is_dir() else path.unlink()
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
     assert diagnosed(desk, fix=True).ok
     assert log_lines(desk.root)[: len(before)] == before
     check_invariants(desk.root, edited=True)

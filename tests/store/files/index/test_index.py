@@ -8,6 +8,7 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,11 @@ def live(root: Path) -> Iterator[Fabric]:
         yield made
 
 
+def execute(path: Path, sql: str) -> None:
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(sql)
+
+
 def delete(path: Path) -> None:
     path.unlink()
 
@@ -79,25 +85,16 @@ def no_database(path: Path) -> None:
 
 def another_database(path: Path) -> None:
     path.unlink()
-    other = sqlite3.connect(path)
-    other.execute("CREATE TABLE tasks (id TEXT)")
-    other.commit()
-    other.close()
+    execute(path, "CREATE TABLE tasks (id TEXT)")
 
 
 def a_changed_status(path: Path) -> None:
     """Valid in every byte, and a lie."""
-    database = sqlite3.connect(path)
-    database.execute("UPDATE tasks SET status = 'done', record = replace(record, '\"ready\"', '\"done\"')")
-    database.commit()
-    database.close()
+    execute(path, "UPDATE tasks SET status = 'done', record = replace(record, '\"ready\"', '\"done\"')")
 
 
 def of_a_newer_version(path: Path) -> None:
-    database = sqlite3.connect(path)
-    database.execute("UPDATE meta SET version = 99")
-    database.commit()
-    database.close()
+    execute(path, "UPDATE meta SET version = 99")
 
 
 def a_moment_later(path: Path) -> None:
@@ -106,16 +103,7 @@ def a_moment_later(path: Path) -> None:
         os.utime(path, ns=(0, path.stat().st_mtime_ns + 1_000_000_000))
 
 
-HARM = [
-    delete,
-    empty,
-    truncate,
-    scribble,
-    no_database,
-    another_database,
-    a_changed_status,
-    of_a_newer_version,
-]
+HARM = [delete, empty, truncate, scribble, no_database, another_database, a_changed_status, of_a_newer_version]
 
 
 class TestHarm:

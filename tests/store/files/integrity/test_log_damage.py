@@ -13,7 +13,6 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.errors import AofError
-from aof.kernel.events import Event
 from aof.service.upkeep import diagnose
 from aof.store.files.log import chain
 from aof.store.files.paths import GENESIS
@@ -50,35 +49,37 @@ def _rechained(lines: list[bytes]) -> list[bytes]:
     made, digest = [], GENESIS
     for line in lines:
         event = chain.decode_event(line.replace(b'"two"', b'"TWO"'))
-        sealed, digest = chain.seal(_without_hash(event), digest)
+        sealed, digest = chain.seal(msgspec.structs.replace(event, hash=""), digest)
         made.append(sealed)
     return made
 
 
-def _without_hash(event: Event) -> Event:
-    return msgspec.structs.replace(event, hash="")
-
-
-def _filled(root: Path, clock: FakeClock) -> Path:
+@pytest.fixture
+def log(root: Path, clock: FakeClock) -> Path:
+    """The log of a day on which four tasks were made."""
     with open_fabric(root, clock) as fabric:
         for title in ("one", "two", "three", "four"):
             fabric.create(title)
-    (log,) = (root / "events").glob("*.jsonl")
-    return log
+    (path,) = (root / "events").glob("*.jsonl")
+    return path
+
+
+def _harm(log: Path, damage: Damage) -> bytes:
+    """Do it to the log; what it is then."""
+    damaged = b"".join(damage(log.read_bytes().splitlines(keepends=True)))
+    log.write_bytes(damaged)
+    return damaged
 
 
 @pytest.mark.parametrize("damage", [_cut_line, _cut_commit, _edited, _swapped, _removed, _rechained])
 @pytest.mark.parametrize("running", [True, False])
 def test_nobody_appends_to_a_log_that_lacks_or_changed_what_was_acknowledged(
-    root: Path, damage: Damage, *, running: bool
+    root: Path, clock: FakeClock, log: Path, damage: Damage, *, running: bool
 ) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
-    log = _filled(root, clock)
     with open_fabric(root, clock) as fabric:
         if running:
             fabric.create("five")
-        damaged = b"".join(damage(log.read_bytes().splitlines(keepends=True)))
-        log.write_bytes(damaged)
+        damaged = _harm(log, damage)
         os.utime(log, ns=(1, 1))
         for _ in range(2):
             with pytest.raises(AofError) as caught:
@@ -89,10 +90,10 @@ def test_nobody_appends_to_a_log_that_lacks_or_changed_what_was_acknowledged(
 
 
 @pytest.mark.parametrize(("damage", "event"), [(_edited, 4), (_swapped, 3), (_removed, 3)])
-def test_the_first_event_that_is_wrong_is_named(root: Path, damage: Damage, event: int) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
-    log = _filled(root, clock)
-    log.write_bytes(b"".join(damage(log.read_bytes().splitlines(keepends=True))))
+def test_the_first_event_that_is_wrong_is_named(
+    root: Path, clock: FakeClock, log: Path, damage: Damage, event: int
+) -> None:
+    _harm(log, damage)
     with open_fabric(root, clock) as fabric, pytest.raises(AofError) as caught:
         fabric.create("never")
     assert caught.value.details["seq"] == event
@@ -119,8 +120,9 @@ def three_days(root: Path, clock: FakeClock) -> list[Path]:
 
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize("running", [True, False])
-def test_no_read_takes_a_log_without_its_newest_day_for_all_there_is(root: Path, read: str, *, running: bool) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
+def test_no_read_takes_a_log_without_its_newest_day_for_all_there_is(
+    root: Path, clock: FakeClock, read: str, *, running: bool
+) -> None:
     newest = three_days(root, clock)[-1]
     if not running:
         newest.unlink()
@@ -135,8 +137,9 @@ def test_no_read_takes_a_log_without_its_newest_day_for_all_there_is(root: Path,
 
 @pytest.mark.parametrize("day", [0, 1])
 @pytest.mark.parametrize("read", ["log", "verify"])
-def test_no_read_tells_a_history_from_which_an_older_day_is_missing(root: Path, day: int, read: str) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
+def test_no_read_tells_a_history_from_which_an_older_day_is_missing(
+    root: Path, clock: FakeClock, day: int, read: str
+) -> None:
     three_days(root, clock)[day].unlink()
     with open_fabric(root, clock) as fabric:
         with pytest.raises(AofError) as caught:
@@ -145,41 +148,36 @@ def test_no_read_tells_a_history_from_which_an_older_day_is_missing(root: Path, 
         assert [row.title for row in fabric.list().tasks] == ["one", "two", "three"], "the index still knows them"
 
 
-def test_who_may_only_read_is_told_that_the_log_is_gone(root: Path) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
-    _filled(root, clock).unlink()
+def test_who_may_only_read_is_told_that_the_log_is_gone(root: Path, clock: FakeClock, log: Path) -> None:
+    log.unlink()
     with pytest.raises(AofError) as caught:
         ReadOnlyStore(str(root), clock).find(Query())
     assert caught.value.code == "log_damaged"
 
 
-def test_a_missing_older_day_stops_appending(root: Path) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
-    first = _filled(root, clock)
+def test_a_missing_older_day_stops_appending(root: Path, clock: FakeClock, log: Path) -> None:
     clock.sleep(86_400)
     with open_fabric(root, clock) as fabric:
         fabric.create("the next day")
-        first.unlink()
+        log.unlink()
         with pytest.raises(AofError) as caught:
             fabric.create("never")
     assert caught.value.code == "log_damaged"
 
 
-def test_an_older_day_that_was_edited_in_place_is_noticed_by_the_next_process(root: Path) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
-    first = _filled(root, clock)
+def test_an_older_day_that_was_edited_in_place_is_noticed_by_the_next_process(
+    root: Path, clock: FakeClock, log: Path
+) -> None:
     clock.sleep(86_400)
     with open_fabric(root, clock) as fabric:
         fabric.create("the next day")
-    first.write_bytes(first.read_bytes().replace(b'"two"', b'"TWO"'))
+    log.write_bytes(log.read_bytes().replace(b'"two"', b'"TWO"'))
     with open_fabric(root, clock) as fabric, pytest.raises(AofError) as caught:
         fabric.create("never")
     assert (caught.value.code, caught.value.details["seq"]) == ("log_damaged", 4)
 
 
-def test_touching_the_log_only_costs_a_verification(root: Path) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
-    log = _filled(root, clock)
+def test_touching_the_log_only_costs_a_verification(root: Path, clock: FakeClock, log: Path) -> None:
     copy = log.read_bytes()
     log.unlink()
     log.write_bytes(copy)
@@ -190,9 +188,9 @@ def test_touching_the_log_only_costs_a_verification(root: Path) -> None:
         assert fabric.status().by_status["ready"] == 6
 
 
-def test_what_a_killed_writer_left_behind_the_acknowledged_end_is_still_set_aside(root: Path) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
-    log = _filled(root, clock)
+def test_what_a_killed_writer_left_behind_the_acknowledged_end_is_still_set_aside(
+    root: Path, clock: FakeClock, log: Path
+) -> None:
     with log.open("ab") as file:
         file.write(b'{"seq":5,"type":"task.cre')
     with open_fabric(root, clock) as fabric:
@@ -209,14 +207,12 @@ def _tree(root: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize(("damage", "event", "files"), [(_edited, 4, 2), (_swapped, 3, 3), (_removed, 3, 3)])
 def test_doctor_names_the_first_wrong_event_and_what_is_left(
-    root: Path, damage: Damage, event: int, files: int
+    root: Path, clock: FakeClock, log: Path, damage: Damage, *, event: int, files: int
 ) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
-    log = _filled(root, clock)
     with open_fabric(root, clock) as fabric:
         fabric.list()
     (root / "tasks/ready/TASK-2026-03-02-004.md").unlink()
-    log.write_bytes(b"".join(damage(log.read_bytes().splitlines(keepends=True))))
+    _harm(log, damage)
     before = _tree(root)
     (problem,) = diagnose(root, clock=clock).problems
     assert (problem.code, problem.path) == ("log_damaged", f"events/{log.name}")
@@ -229,15 +225,13 @@ def test_doctor_names_the_first_wrong_event_and_what_is_left(
 
 @pytest.mark.parametrize("synced", [True, False])
 def test_doctor_reports_a_log_that_was_chained_anew_as_tampering_and_keeps_the_evidence(
-    root: Path, *, synced: bool
+    root: Path, clock: FakeClock, log: Path, *, synced: bool
 ) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
-    log = _filled(root, clock)
     with open_fabric(root, clock) as fabric:
         fabric.list()
         if synced:
             store_of(fabric).checkpoint()
-    log.write_bytes(b"".join(_rechained(log.read_bytes().splitlines(keepends=True))))
+    _harm(log, _rechained)
     before, heads = _tree(root), next((root / "locks/heads").iterdir()).read_bytes()
     for fix in (False, True, True):
         (problem,) = diagnose(root, clock=clock, fix=fix).problems
@@ -256,10 +250,10 @@ def test_doctor_reports_a_log_that_was_chained_anew_as_tampering_and_keeps_the_e
     assert caught.value.code == ("log_rewritten" if synced else "log_damaged")
 
 
-def test_a_log_that_was_tampered_with_can_be_left_behind(root: Path, tmp_path: Path) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
-    log = _filled(root, clock)
-    log.write_bytes(b"".join(_rechained(log.read_bytes().splitlines(keepends=True))))
+def test_a_log_that_was_tampered_with_can_be_left_behind(
+    root: Path, clock: FakeClock, log: Path, tmp_path: Path
+) -> None:
+    _harm(log, _rechained)
     log.rename(tmp_path / "evidence")
     assert diagnose(root, clock=clock, fix=True).ok
     with open_fabric(root, clock) as fabric:
@@ -268,10 +262,10 @@ def test_a_log_that_was_tampered_with_can_be_left_behind(root: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("damage", [_cut_line, _cut_commit])
-def test_doctor_tells_that_the_end_of_the_log_was_cut_and_puts_back_what_files_know(root: Path, damage: Damage) -> None:
-    clock = FakeClock("2026-03-02T09:00:00Z")
-    log = _filled(root, clock)
-    log.write_bytes(b"".join(damage(log.read_bytes().splitlines(keepends=True))))
+def test_doctor_tells_that_the_end_of_the_log_was_cut_and_puts_back_what_files_know(
+    root: Path, clock: FakeClock, log: Path, damage: Damage
+) -> None:
+    _harm(log, damage)
     before = _tree(root)
     assert {problem.code for problem in diagnose(root, clock=clock).problems} == {"log_lacks_events"}
     assert _tree(root) == before, "who only looks repairs nothing"
@@ -282,14 +276,13 @@ def test_doctor_tells_that_the_end_of_the_log_was_cut_and_puts_back_what_files_k
 
 
 @pytest.mark.parametrize("cut", [_cut_line, _cut_commit])
-def test_a_log_that_was_cut_is_refused_also_where_the_locks_were_deleted(root: Path, cut: Damage) -> None:
+def test_a_log_that_was_cut_is_refused_also_where_the_locks_were_deleted(
+    root: Path, clock: FakeClock, log: Path, cut: Damage
+) -> None:
     """The files of its tasks know more than the log, and nobody says where that ended."""
-    clock = FakeClock("2026-03-02T09:00:00Z")
-    log = _filled(root, clock)
     with open_fabric(root, clock) as fabric:
         fabric.claim("001", agent="ada")
-    damaged = b"".join(cut(log.read_bytes().splitlines(keepends=True)))
-    log.write_bytes(damaged)
+    damaged = _harm(log, cut)
     shutil.rmtree(root / "locks")
     for _ in range(2):
         with pytest.raises(AofError) as caught, open_fabric(root, clock) as fabric:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -11,14 +10,7 @@ from aof.api.fabric import Fabric
 from aof.kernel.model import Policy
 from aof.store.files.manifest import WAITED_SLOTS
 from aof.store.files.store import FilesystemStore
-from aof.testing import FakeClock
-from tests.support.room import MONDAY, Room
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> Room:
-    """A data directory on a clock that stands still."""
-    return Room(tmp_path / ".aof", FakeClock(MONDAY))
+from tests.support.room import Room
 
 
 def finish(room: Room, task_id: str) -> int:
@@ -66,8 +58,6 @@ def test_every_way_to_add_an_edge_is_noticed(room: Room) -> None:
     room.task(depends_on=[blockers[0]])
     room.fabric.dep_add(room.task(), blockers[1])
     edited = room.file(room.task())
-    edited.write_text(edited.read_text().replace("routing:", f'dependsOn: ["{blockers[2]}"]\nrouting:', 1))
-    if "dependsOn" not in edited.read_text():
-        edited.write_text(edited.read_text().replace("priority:", f'dependsOn: ["{blockers[2]}"]\npriority:', 1))
+    edited.write_text(edited.read_text().replace("priority:", f'dependsOn: ["{blockers[2]}"]\npriority:', 1))
     room.fabric.sync()
     assert [finish(room, one) for one in blockers] == [1, 2, 3]

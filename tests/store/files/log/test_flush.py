@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,13 +21,6 @@ from tests.support.invariants import check_invariants, check_it_goes_on, fabric_
 from tests.support.log_bench import MONDAY, TUESDAY, Bench, FailingOnce, another, commit_of
 from tests.support.scenarios import ONE, Story, Teller, claim, copy, create, prepare
 from tests.support.verified import verify
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path / "data")
-    yield bench
-    bench.close()
 
 
 def test_a_failed_flush_poisons_the_log_for_everybody_and_is_not_tried_again(bench: Bench) -> None:

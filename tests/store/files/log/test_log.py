@@ -6,7 +6,6 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,14 +24,6 @@ from tests.support.invariants import check_it_goes_on, check_log, open_store
 from tests.support.log_bench import FRIDAY, MONDAY, TASK, TUESDAY, Bench, FailingOnce, another, commit_of
 from tests.support.scenarios import Story, Teller, claim, create, later, prepare
 from tests.support.verified import verify
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path / "data")
-    yield bench
-    bench.close()
-
 
 # --- the chain
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aof.errors import AofError
+from aof.errors import AofError, MergePending
 from aof.merge.history import merge
 from aof.store.files.log import layout as log_layout
 from aof.store.files.merge import read_lanes, sealed_lane
@@ -17,6 +17,7 @@ from aof.store.files.paths import Paths
 from tests.support.deaths import deaths
 from tests.support.disks import DyingDisk, Killed
 from tests.support.invariants import check_invariants, check_it_goes_on, open_store
+from tests.support.present import present
 from tests.support.sites import Site
 
 _YEARS = 10 * 365 * 24 * 3_600_000
@@ -75,8 +76,7 @@ def test_two_clones_write_the_same_merge_lane_and_the_same_files(apart: tuple[Si
     first, second = apart
     reports = [site.store.working_copy.merge(dry_run=False) for site in apart]
     assert reports[0] == reports[1]
-    assert reports[0] is not None
-    assert reports[0].touched == 4
+    assert present(reports[0]).touched == 4
     assert first.files() == second.files()
     assert merged_lane(first) == merged_lane(second)
     for site in apart:
@@ -97,8 +97,7 @@ def test_recomputing_a_merge_lane_gives_its_bytes(apart: tuple[Site, Site]) -> N
     site, _ = apart
     site.store.working_copy.merge(dry_run=False)
     name = merged_lane(site)
-    layout = site.store.reader.layout()
-    assert layout is not None
+    layout = present(site.store.reader.layout())
     found = read_lanes(layout)
     heads = [head["hash"] for head in site.header(name)["merge"]["heads"]]
     segment, data = sealed_lane(merge(found.lanes, heads), found.places, site.store.paths)
@@ -110,9 +109,7 @@ def test_a_dry_run_writes_nothing(apart: tuple[Site, Site]) -> None:
     site, _ = apart
     site.store.checkpoint()
     before = site.travelling()
-    report = site.store.working_copy.merge(dry_run=True)
-    assert report is not None
-    assert report.commits > 0
+    assert present(site.store.working_copy.merge(dry_run=True)).commits > 0
     assert site.travelling() == before
     assert site.store.working_copy.tips() == 2
 
@@ -146,9 +143,8 @@ def test_a_write_is_refused_while_git_is_in_the_middle_of_something(apart: tuple
     git.mkdir()
     (git / mark).touch()
     before = site.files()
-    with pytest.raises(AofError) as caught:
+    with pytest.raises(MergePending) as caught:
         site.create("no")
-    assert caught.value.code == "merge_pending"
     assert "run 'aof merge'" in (caught.value.hint or "")
     assert ("wait" in (caught.value.hint or "")) == (mark == "index.lock")
     assert site.files() == before

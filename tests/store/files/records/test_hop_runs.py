@@ -17,6 +17,7 @@ from aof.store.memory import FixedWorkflows
 from aof.testing import FakeClock
 from aof.workflows.model import workflow_of
 from tests.support.desk import contents
+from tests.support.present import present
 from tests.support.workflows import DIAMOND
 
 
@@ -148,8 +149,7 @@ def test_a_person_cannot_give_leases_end_hops_or_exchange_the_workflow(root: Pat
     with _fabric(root, clock) as fabric:
         before = workflow_of(fabric.get(task))
         assert before.hop("ship").status == "waiting"
-        lease = before.hop("test").lease
-        assert lease is not None
+        lease = present(before.hop("test").lease)
         assert (lease.agent, lease.run_id) == ("ada", first)
         assert fabric.get(task).routing.workflow == "diamond"
         assert fabric.get(task).title == "mine"
@@ -181,11 +181,9 @@ def test_a_template_in_a_file_is_checked_with_its_lines(root: Path) -> None:
     (root / "workflows" / "bad.yaml").write_text(bad)
     (root / "workflows" / "odd.yaml").write_text("name: odd\nhops: &x []\n")
     files = WorkflowFiles(str(root))
-    report = files.report("bad")
-    assert report is not None
+    report = present(files.report("bad"))
     assert {(finding.code, finding.line) for finding in report.findings} == {("bad_duration", 6), ("unknown_hop", 7)}
-    odd = files.report("odd")
-    assert odd is not None
+    odd = present(files.report("odd"))
     assert (odd.ok, odd.findings[0].line) == (False, 2)
     assert files.names() == ("bad", "odd")
     assert files.report("../bad") is None

@@ -11,6 +11,7 @@ from aof.service.bootstrap import init_data_dir, open_fabric
 from aof.service.upkeep import diagnose
 from aof.store.directory import OrgReport
 from aof.store.files.definitions import LIMIT, OrgFile
+from tests.support.present import present
 from tests.support.processes import together
 
 GOOD = "agents:\n  - id: ada\n    concurrency: 1\n"
@@ -35,8 +36,7 @@ class Place:
         return OrgFile(str(self.root))
 
     def limit(self, org: OrgFile) -> int | None:
-        chart = org.chart()
-        assert chart is not None
+        chart = present(org.chart())
         return chart.by_id["ada"].concurrency
 
 
@@ -186,9 +186,7 @@ def test_a_file_that_is_just_being_written_takes_no_rule_out_of_force(place: Pla
         assert (place.limit(org), place.limit(place.opened())) == (1, 1)
         assert org.report().state == "last_good"
     place.write("agents: []\n")
-    chart = org.chart()
-    assert chart is not None
-    assert not chart.declared
+    assert not present(org.chart()).declared
 
 
 def test_many_processes_that_see_a_new_version_at_once_all_use_it(place: Place) -> None:

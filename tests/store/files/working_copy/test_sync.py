@@ -16,11 +16,6 @@ from tests.support.invariants import check_invariants, open_store
 from tests.support.processes import DEADLINE
 
 
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path / "data")
-
-
 def test_nothing_to_do_changes_nothing(desk: Desk) -> None:
     desk.create()
     before = desk.contents()

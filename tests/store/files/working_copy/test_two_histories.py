@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from aof.errors import AnotherTask, AofError
 from tests.support.desk import Desk
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path / "data")
 
 
 def stranger(desk: Desk, task_id: str, *, by: str | None = "somebody", at: str | None = None) -> bytes:

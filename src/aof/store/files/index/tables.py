@@ -153,7 +153,8 @@ def match_text(sought: Sequence[str], column: str = "") -> str:
 def match_part(text: str) -> str:
     """The question for names that have all runs of three characters of this text; empty for a shorter one."""
     runs = dict.fromkeys(text[start : start + _RUN] for start in range(len(text) - _RUN + 1))
-    return " AND ".join('"' + run.replace('"', '""') + '"' for run in runs)
+    asked = (run for run in runs if "\0" not in run)  # SQLite would take it for the end of the question
+    return " AND ".join('"' + run.replace('"', '""') + '"' for run in asked)
 
 
 def _token(word: str) -> str:
