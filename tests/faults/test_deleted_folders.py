@@ -13,7 +13,6 @@ from aof.errors import LockTimeout
 from aof.service.bootstrap import open_fabric
 from aof.service.upkeep import diagnose
 from aof.store.files.locks import Locks, boot_id
-from aof.store.files.log.writer import LOCK
 from tests.support.clock import ManualClock
 from tests.support.indexes import store_of
 from tests.support.invariants import check_invariants, check_it_goes_on
@@ -28,7 +27,7 @@ def test_a_lock_that_is_deleted_under_its_holder_does_not_let_another_append(ben
     outcomes: list[str] = []
 
     def build(last: int, previous: str) -> tuple[bytes, int, str]:
-        (bench.root / "locks" / LOCK).unlink()
+        Path(bench.paths.state).unlink()
         with pytest.raises(LockTimeout):
             second.append(MONDAY, "second")
         outcomes.append("waited")

@@ -104,6 +104,7 @@ def task_id(day: str, number: int) -> str:
     return f"TASK-{day}-{number:03d}"
 
 
+@lru_cache(maxsize=1024)  # a commit asks this of the same ID several times
 def split_task_id(text: str) -> tuple[str, int]:
     """The day and the number of a valid task ID."""
     return text[5:15], int(text[16:])

@@ -27,7 +27,6 @@ from aof.store.files.integrity import scan
 from aof.store.files.locks import STATE_AT, STRIPE_NAMES, stripe
 from aof.store.files.log import chain
 from aof.store.files.log.layout import State
-from aof.store.files.log.writer import LOCK
 from aof.store.files.merge import prove_lanes
 from aof.store.files.paths import DIRECTORIES, DOCUMENTS, Position
 from aof.store.files.store import FilesystemStore
@@ -484,7 +483,7 @@ def _witnesses(store: FilesystemStore) -> Iterator[Position]:
 
 
 def _last_append(store: FilesystemStore) -> Position | None:
-    with suppress(OSError), _opened(f"{store.paths.locks}/{LOCK}") as fd:
+    with suppress(OSError), _opened(store.paths.state) as fd:
         state = State.read(fd)
         return state.stamp.position if state is not None and state.stamp is not None else None
     return None

@@ -10,13 +10,14 @@ import os
 import weakref
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import lru_cache
 
 from aof.errors import AofError, LockTimeout
 from aof.kernel.model import is_task_id
 from aof.store.files import disk as files_disk
 from aof.store.files import integrity
-from aof.store.files.disk import Disk, clearly, found_at, read
-from aof.store.files.paths import LogReplaced, Paths, Position
+from aof.store.files.disk import Disk, clearly, read
+from aof.store.files.paths import PROCESS, LogReplaced, Paths, Position
 from aof.support.hashing import hexdigest
 
 TYPE_CHECKING = False
@@ -130,7 +131,13 @@ class Locks:
 
     def is_lost(self, held: HeldLock) -> bool:
         """Whether somebody has deleted a held lock or moved it away: then another one may be held in its place."""
-        return held not in self._all or found_at(held.path, held.inode, held.device) is None
+        if held not in self._all:
+            return True
+        try:
+            found = os.stat(held.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        return found.st_ino != held.inode or found.st_dev != held.device
 
     def release(self, held: Iterable[HeldLock]) -> None:
         """Let go; the open files are kept for next time."""
@@ -183,6 +190,7 @@ class Locks:
         of = {pid: files_disk.runs_as(pid) for pid in pids}
         named = ", ".join(f"{pid} of {user}" if (user := of[pid]) else f"{pid}" for pid in pids)
         who = f"process {named}" if pids else "another process"
+        name = "log" if name.startswith("/") else name  # the folder of the log stands for it
         return LockTimeout(
             f"waited {self._timeout:g} s for the lock '{name}', which {who} holds",
             f"look at what {who} does; end it if it hangs, then try again",
@@ -192,6 +200,7 @@ class Locks:
         )
 
 
+@lru_cache(maxsize=1024)
 def stripe(task_id: str) -> str:
     """The name of the lock that a task shares with about one in 64 others: neighbours get different ones."""
     return STRIPE_NAMES[int(task_id[16:]) % STRIPES]
@@ -234,6 +243,7 @@ class Stripes:
     def __init__(self, store: FilesystemStore) -> None:
         self._store = store
         self._proven: set[str] = set()
+        self._marked: dict[str, int] | None = None  # the stripes that somebody was writing under at the last look
 
     def take(self, scope: Scope) -> list[HeldLock]:
         """Take the locks of a scope."""
@@ -243,15 +253,16 @@ class Stripes:
             wanted[stripe(task_id)] = False
         for task_id in scope.write:
             wanted[stripe(task_id)] = True
-        self.finish_left()
+        if self._store.repairs:
+            marked, before = self._store.intents.unfinished(), self._marked
+            self._marked = marked
+            if marked:  # who has made a mark since the last look is most likely at work
+                self._finish_each(name for name, mark in marked.items() if before is None or before.get(name) == mark)
         while True:
             held = locks.acquire_all(wanted.items())
             try:
-                shared = [lock.name for lock in held if lock.name.startswith("stripe-") and not self._settled(lock)]
+                shared = self._unsettled(held)
                 if not shared:
-                    new = [lock for lock in held if lock.blank and not lock.name.startswith("stripe-")]
-                    if new:
-                        self._await_others(new)
                     return held
             except LogReplaced:
                 locks.release(held)
@@ -268,6 +279,20 @@ class Stripes:
                 finally:
                     locks.release((lock,))
 
+    def _unsettled(self, held: list[HeldLock]) -> list[str]:
+        """The stripes for which what is left to redo needs a stronger lock."""
+        shared: list[str] = []
+        new: list[HeldLock] = []
+        for lock in held:
+            if lock.name.startswith("stripe-"):
+                if not self._settled(lock):
+                    shared.append(lock.name)
+            elif lock.blank:
+                new.append(lock)
+        if new and not shared:
+            self._await_others(new)
+        return shared
+
     def _await_others(self, new: list[HeldLock]) -> None:
         """A named lock may be new because somebody has deleted it: wait for who still appends under the one before.
 
@@ -281,8 +306,12 @@ class Stripes:
 
     def finish_left(self) -> None:
         """Redo what dead writers left, whatever task it is of; a stripe that somebody holds is not waited for."""
+        if self._store.repairs:
+            self._finish_each(self._store.intents.unfinished())
+
+    def _finish_each(self, names: Iterable[str]) -> None:
         store = self._store
-        for name in store.intents.unfinished() if store.repairs else ():
+        for name in names:
             lock = store.locks.take_free(name)
             if lock is not None:
                 try:
@@ -336,7 +365,7 @@ class Stripes:
             if not self.of_this_log(lock):
                 raise LogReplaced
             self._proven.add(lock.name)
-        if not self._store.repairs or not self._store.intents.left(lock):
+        if not self._store.intents.left(lock) or not self._store.repairs:
             return True
         if not lock.exclusive:
             return False
@@ -359,7 +388,7 @@ class Stripes:
 
 STATE_AT = 128  # behind the position, which a writer leaves as it is until it is done
 _IDLE = b"idle\n"
-_WRITING, _DONE = b"w", b"."
+_WRITING, _DONE = b"abcdefghijklmnopqrstuvwxyz", b"."  # each write has another letter than the one before
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _CHECKPOINT_EVERY = 50_000  # events; bounds the work after a power cut to a few seconds
 
@@ -371,6 +400,7 @@ class Journal:
         self._disk = disk
         self._journal = journal
         self._fd = -1
+        self._writes = PROCESS.id
 
     def left(self, held: HeldLock) -> tuple[str, ...]:
         """The tasks that a dead writer was about to write; empty in all but the rarest cases."""
@@ -386,7 +416,9 @@ class Journal:
 
     def note(self, held: HeldLock, task_ids: Iterable[str]) -> None:
         """Say what is about to be written under a stripe."""
-        self._disk.overwrite(self._fd if self._fd >= 0 else self._open(), _WRITING, int(held.name[7:]))
+        self._writes = (self._writes + 1) % len(_WRITING)
+        mark = _WRITING[self._writes : self._writes + 1]
+        self._disk.overwrite(self._fd if self._fd >= 0 else self._open(), mark, int(held.name[7:]))
         self._disk.overwrite(held.fd, f"writing {' '.join(task_ids)}\n".encode("ascii"), STATE_AT)
 
     def clear(self, held: HeldLock, behind: Position | None = None) -> None:
@@ -397,15 +429,15 @@ class Journal:
             self._disk.overwrite(held.fd, behind.text().ljust(STATE_AT).encode("ascii") + _IDLE, 0)
         self._disk.overwrite(self._fd if self._fd >= 0 else self._open(), _DONE, int(held.name[7:]))
 
-    def unfinished(self) -> list[str]:
-        """The stripes that somebody is writing under, or was when it died."""
+    def unfinished(self) -> dict[str, int]:
+        """The stripes that somebody is writing under, or was when it died; each with the mark of that write."""
         try:
             marks = os.pread(self._fd if self._fd >= 0 else self._open(), STRIPES, 0)
         except OSError:  # only the stripes' own notes are left to tell
-            return []
-        if _WRITING not in marks:
-            return []
-        return [name for name, mark in zip(STRIPE_NAMES, marks, strict=False) if mark == _WRITING[0]]
+            return {}
+        if not marks.strip(b"\0."):
+            return {}
+        return {name: mark for name, mark in zip(STRIPE_NAMES, marks, strict=False) if mark in _WRITING}
 
     def reopen(self) -> None:
         """Somebody may have deleted the journal: go on with a new one."""

@@ -98,6 +98,7 @@ class Paths:
         self.revs = f"{root}/locks/revs"
         self.waited = f"{root}/locks/ends"  # `waited` of earlier versions did not know children
         self.journal = f"{root}/locks/journal"
+        self.state = f"{root}/locks/log"
         self.checkpoint = f"{root}/locks/checkpoint"
         self.flushed = f"{root}/locks/flushed"
         self.index = f"{root}/index.sqlite"

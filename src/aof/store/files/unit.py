@@ -291,7 +291,7 @@ class RecordQuestions:
 
 
 _DAY = len("2026-01-01")
-Stripes = list[tuple[HeldLock, list[str]]]  # held ones, and the tasks below each that a commit changes
+Stripes = dict[str, tuple[HeldLock, list[str]]]  # held ones, and the tasks below each that a commit changes
 _UNWRITTEN = 1 << 60  # numbers of events that have none yet: greater than every rev
 _TRIES = 20
 _replace = msgspec.structs.replace
@@ -389,23 +389,24 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         """Log, then files; all or nothing."""
         store, timestamp = self._store, iso(now)
         events = number_events(drafts, actor=actor, agent=agent, timestamp=timestamp, last=_UNWRITTEN, caller=caller)
-        changing = [event for event in events if not is_remark(event)]
-        outside = {event.task_id for event in changing} - self._scope.write
+        changing: list[Event] = []
+        outside: set[str] = set()
+        for event in events:
+            if not is_remark(event):
+                changing.append(event)
+                if event.task_id not in self._scope.write:
+                    outside.add(event.task_id)
         if outside:
             raise ScopeTooNarrow(Scope(write=frozenset(outside)))
         changes = self._evolve(changing)
-        for change in changes.values():
-            self._prepare(change)
+        self._prepare(changes.values())
         self._refuse_links(changes)
         store.keep_attributes()
-        self._announce(changes)
-        stripes = self._stripes(changes)
-        for held, task_ids in stripes:
-            store.intents.note(held, task_ids)
+        stripes = self._announce(changes)
         sealed, behind = self._log(events, changes, timestamp[:_DAY], stripes)
         try:
             self._write_all(changes)
-            for held, task_ids in stripes:
+            for held, task_ids in stripes.values():
                 store.intents.clear(held, behind)
                 if store.locks.is_lost(held):  # somebody else may have written the same files meanwhile
                     self._unsure[held.name] = task_ids
@@ -416,13 +417,21 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
             ) from error
         return sealed
 
-    def _announce(self, changes: dict[str, Change]) -> None:
-        """Before an edge is in the log: whoever ends its other end from now on looks for those that wait."""
-        for change in changes.values():
+    def _announce(self, changes: dict[str, Change]) -> Stripes:
+        """Note what is about to be written, under each held stripe."""
+        held = {lock.name: lock for lock in self._held}
+        stripes: Stripes = {}
+        for task_id, change in changes.items():
             task, before = change.task, change.before.task
             if (task.depends_on or task.parent_id) and (before is None or task.ends != before.ends):
+                # Before an edge is in the log: whoever ends its other end from now on looks for those that wait.
                 self._store.waited.add(task.ends)
                 self._alone.clear()
+            name = stripe(task_id)
+            stripes.setdefault(name, (held[name], []))[1].append(task_id)
+        for lock, task_ids in stripes.values():
+            self._store.intents.note(lock, task_ids)
+        return stripes
 
     def _log(
         self, events: list[Event], changes: dict[str, Change], today: str, stripes: Stripes
@@ -494,15 +503,17 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
                 change.handed = self._store.handed.after(change.handed, event, change.task)
         return changes
 
-    def _prepare(self, change: Change) -> None:
-        change.folder = folder_of(change.task)
-        change.prepared = markdown.prepare(change.task)
-        documents: dict[str, bytes] = {}
-        if change.run is not None:
-            documents["run.json"] = document(change.run)
-        if change.result is not None:
-            documents["run_result.json"] = document(change.result)
-        change.documents = documents if change.hops is None else documents | hop_documents(change.hops)
+    def _prepare(self, changes: Iterable[Change]) -> None:
+        """What the files of the changed tasks will be, but for the number of the event that they are written by."""
+        for change in changes:
+            change.folder = folder_of(change.task)
+            change.prepared = markdown.prepare(change.task)
+            documents: dict[str, bytes] = {}
+            if change.run is not None:
+                documents["run.json"] = document(change.run)
+            if change.result is not None:
+                documents["run_result.json"] = document(change.result)
+            change.documents = documents if change.hops is None else documents | hop_documents(change.hops)
 
     def _append(
         self, events: list[Event], changes: dict[str, Change], today: str
@@ -570,15 +581,8 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
             files |= change.handed.finish(seq - change.last, own)
         return files
 
-    def _stripes(self, changes: dict[str, Change]) -> Stripes:
-        """The held stripes of the tasks that are changed, and which these are."""
-        tasks: dict[str, list[str]] = {}
-        for task_id in changes:
-            tasks.setdefault(stripe(task_id), []).append(task_id)
-        return [(held, tasks[held.name]) for held in self._held if held.name in tasks]
-
     def _clear(self, stripes: Stripes) -> None:
-        for held, _ in stripes:
+        for held, _ in stripes.values():
             self._store.intents.clear(held)
 
     def _write_all(self, changes: dict[str, Change]) -> None:

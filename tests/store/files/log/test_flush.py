@@ -15,7 +15,7 @@ from aof.errors import CommitUnknown, LogPoisoned
 from aof.store.files.archive import pack
 from aof.store.files.locks import STRIPES
 from aof.store.files.log.layout import Mark
-from aof.store.files.log.writer import LOCK, Log
+from aof.store.files.log.writer import Log
 from tests.support.disks import FailingDisk, SteppingDisk
 from tests.support.invariants import check_invariants, check_it_goes_on, fabric_on, log_lines, open_store
 from tests.support.log_bench import MONDAY, TUESDAY, Bench, FailingOnce, another, commit_of
@@ -106,7 +106,7 @@ def test_a_failed_flush_that_cannot_be_noted_still_tells_the_caller_that_it_is_u
 
     class Disk(FailingOnce):
         def flush(self, fd: int) -> None:
-            held.append(holder.locks.take(LOCK))
+            held.append(holder.locks.take(holder.paths.events))
             super().flush(fd)
 
     disk = Disk()

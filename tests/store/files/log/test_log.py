@@ -14,7 +14,6 @@ from aof.errors import DiskFull, LockTimeout, LogDamaged
 from aof.kernel.events import Event
 from aof.store.files.disk import Disk
 from aof.store.files.log import chain
-from aof.store.files.log.writer import LOCK
 from aof.store.files.paths import GENESIS, LogReplaced, Position
 from aof.store.files.store import FilesystemStore
 from tests.support.clock import DAY, ManualClock
@@ -361,7 +360,7 @@ def test_a_reader_flushes_what_it_hands_out(tmp_path: Path) -> None:
 
 HOLD = """
 import fcntl, os, sys
-fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+fd = os.open(sys.argv[1], os.O_RDONLY)
 fcntl.flock(fd, fcntl.LOCK_EX)
 print("held", flush=True)
 sys.stdin.read()
@@ -370,7 +369,7 @@ sys.stdin.read()
 
 def test_waiting_for_the_log_is_bounded_and_the_error_names_the_holder(bench: Bench) -> None:
     bench.append()
-    command = [sys.executable, "-c", HOLD, f"{bench.paths.locks}/{LOCK}"]
+    command = [sys.executable, "-c", HOLD, bench.paths.events]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
@@ -384,7 +383,7 @@ def test_waiting_for_the_log_is_bounded_and_the_error_names_the_holder(bench: Be
 
 def test_a_child_of_a_fork_opens_the_log_for_itself(bench: Bench) -> None:
     bench.append(MONDAY, "before")
-    held = bench.locks.take(LOCK)
+    held = bench.locks.take(bench.paths.events)
     assert held is not None
     ours, theirs = os.pipe()
     child = os.fork()
@@ -392,7 +391,7 @@ def test_a_child_of_a_fork_opens_the_log_for_itself(bench: Bench) -> None:
         status = 1
         try:
             os.close(ours)
-            taken = bench.locks.take_free(LOCK)
+            taken = bench.locks.take_free(bench.paths.events)
             os.write(theirs, b"taken" if taken else b"free for the parent")
             status = 0
         finally:

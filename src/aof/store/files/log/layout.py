@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 STAMP_BYTES = 256
 _WORDS = 9
 _BYTES = 160
+_SAID_EVERY = 16_384  # bytes of the log: what a process that begins writes once more to be sure of it
 STAMP_AT = 64
 _FOREIGN = "foreign"  # nobody here appends to the current segment
 
@@ -74,9 +75,14 @@ class Flushed:
         self._path = path
         self._disk = disk
         self._fd = -1
+        self._noted: Position | None = None
 
-    def note(self, inode: int, behind: Position) -> None:
-        """Everything before the position is durable in that file."""
+    def reached(self, inode: int, behind: Position) -> None:
+        """Everything before the position is durable in that file; said of the first one, and now and then."""
+        noted = self._noted
+        if noted is not None and noted.segment == behind.segment and behind.offset - noted.offset <= _SAID_EVERY:
+            return
+        self._noted = behind
         text = f"{inode} {behind.text()}".ljust(_BYTES - 1).encode() + b"\n"
         try:
             self._disk.overwrite(self._fd if self._fd >= 0 else self._open(), text, 0)
@@ -85,6 +91,7 @@ class Flushed:
 
     def forget(self) -> None:
         """Say nothing; raises OSError, for what is said of another log must not stay."""
+        self._noted = None
         self._disk.overwrite(self._open(), b" " * (_BYTES - 1) + b"\n", 0)
 
     def last(self) -> Position | None:
@@ -205,6 +212,18 @@ class State:
         flag = "poisoned" if self.poisoned else "sound"
         foreign = f" {_FOREIGN}" if self.foreign else ""
         return f"{flag} {self.segment or '-'} {self.floor}{foreign}".ljust(STAMP_AT - 1).encode() + b"\n"
+
+
+def read_state(paths: Paths) -> State | None:
+    """The content of the lock file for who does not write it; None where there is none."""
+    try:
+        fd = os.open(paths.state, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return State.read(fd)
+    finally:
+        os.close(fd)
 
 
 def log_poisoned() -> LogPoisoned:
@@ -458,14 +477,7 @@ class Layouts:
 
     def left(self) -> Position | None:
         """Where the last appender has left the log; None where nobody has said."""
-        try:
-            fd = os.open(f"{self._paths.locks}/log", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            state = State.read(fd)
-        finally:
-            os.close(fd)
+        state = read_state(self._paths)
         return state.stamp.position if state is not None and state.stamp is not None else None
 
     def path_to(self, segment: str) -> tuple[PathSection, ...]:

@@ -9,7 +9,7 @@ from aof.errors import DiskFull, LogDamaged
 from aof.store.files.disk import Disk, Seen, failed, read, seen
 from aof.store.files.log import chain
 from aof.store.files.log.chain import NOTHING_BEFORE, Header, LogPlace, tail
-from aof.store.files.log.layout import Layouts, PathSection, State, last_before
+from aof.store.files.log.layout import Layouts, PathSection, State, last_before, read_state
 from aof.store.files.log.reader import broken
 from aof.store.files.paths import (
     GENESIS,
@@ -54,11 +54,7 @@ class Claims:
 
     def _is_as_left(self) -> bool:
         with suppress(OSError):
-            fd = os.open(f"{self._paths.locks}/log", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                state = State.read(fd)
-            finally:
-                os.close(fd)
+            state = read_state(self._paths)
             if state is not None and not state.foreign:
                 inode = os.stat(self._paths.log(state.segment)).st_ino
                 return state.unstamped or (state.stamp is not None and state.stamp.inode == inode)

@@ -30,13 +30,13 @@ from aof.store.files.log.layout import (
     last_before,
     log_poisoned,
     older_files,
+    read_state,
     segments,
 )
 from aof.store.files.log.reader import Reader
 from aof.store.files.log.segment import ROOT, Claims, LogFile
 from aof.store.files.paths import NAME_DIGITS, LogReplaced, Paths, Position, TipsApart, day_of, lane_of, segment_of
 
-LOCK = "log"
 Builder = Callable[[int, str], tuple[bytes, int, str]]
 
 
@@ -65,6 +65,8 @@ class Log:
         self._guard = LogGuard(paths, self._layouts)
         self._apart = False
         self._foreign = False
+        self._fd = -1  # the file of its state, where `_opened` says which one that is
+        self._opened: os.stat_result | None = None
         self._folder = -1
         self._changed = 0  # when that was changed, as of the moment when the lock was taken
         self._secured = 0
@@ -96,9 +98,9 @@ class Log:
 
     def owner(self) -> str | None:
         """The lane that this clone appends to: `root`, the name of a lane, or None before it has begun one."""
-        with self._locked() as held:
-            state = self._state(held)
-            self._look(held, state)
+        with self._locked():
+            state = self._state()
+            self._look(state)
             return None if state.foreign else lane_of(state.segment) or ROOT
 
     def append(self, today: str, build: Builder, appended: Callable[[], None] | None = None) -> Position:
@@ -108,45 +110,44 @@ class Log:
         `appended` is called under the lock once they are written.
         """
         file = self.file
-        both = self._lock()
+        held = self._lock()
         try:
-            held = both[0]
-            state = self._sound(held)
-            self._look(held, state)
+            state = self._sound()
+            self._look(state)
             if self._apart:
                 raise TipsApart
             if today > day_of(state.segment) and not state.foreign:
-                self._roll_over(held, state, today)
+                self._roll_over(state, today)
             if file.replaced:
                 raise LogReplaced
             data, seq, digest = build(max(file.seq, state.floor), file.digest)
             if state.foreign:
-                self._begin_lane(held, state, today, (data, seq, digest))
+                self._begin_lane(state, today, (data, seq, digest))
             else:
                 try:
                     file.write(data, seq, digest)
                 finally:  # also of what was undone, which leaves a trace in the file's times
-                    self._leave(held)
+                    self._leave()
             if appended is not None:
                 appended()
             fd = file.borrow()
             mark = self._flushing.written = Mark(file.opening, file.end)
-            behind, inode = Position(file.segment, file.end, file.seq, file.digest), file.inode
+            behind, inode = self.position, file.inode
         finally:
-            self._locks.release(both)
+            self._locks.release((held,))
         try:
             self.flush(fd, mark)
         finally:
             file.give_back(fd)
         if self.durable:
-            self._flushed.note(inode, behind)
+            self._flushed.reached(inode, behind)
         return behind
 
     def add_lane(self, segment: str, data: bytes) -> None:
         """Put a whole lane there, durably and at once; what it builds on is durable before. Raises AofError."""
         path, temporary = self._paths.log(segment), self._paths.temporary_file(f"{segment}.jsonl")
-        with self._locked() as held:
-            self._sound(held)
+        with self._locked():
+            self._sound()
         self.flush_all()
         with clearly("write a merge lane"):
             integrity.require_lanes(self._paths, self._disk)
@@ -175,8 +176,8 @@ class Log:
             else:
                 self._flushing.upto(fd, mark)
         except CommitUnknown:
-            with suppress(OSError, LockTimeout), self._locked() as held:  # else this process notes it before it appends
-                self._note_failure(held, self._state(held))
+            with suppress(OSError, LockTimeout), self._locked():  # else this process notes it before it appends
+                self._note_failure(self._state())
             raise
 
     def flush_all(self) -> None:
@@ -190,20 +191,20 @@ class Log:
 
     def refresh(self, *, sound: bool = False) -> None:
         """Look where the log ends, and cut what a dead writer left half done; `sound` refuses a poisoned log."""
-        with self._locked() as held:
-            self._look(held, (self._sound if sound else self._state)(held))
+        with self._locked():
+            self._look((self._sound if sound else self._state)())
 
     def restate(self, *, floor: int = 0) -> None:
         """Write the lock file again from the files, under a new boot: what a failed flush lost is known by then."""
-        with self._locked() as held:
-            before, state = self._known(State.read(held.fd)), State(floor=floor)
+        with self._locked():
+            before, state = self._known(State.read(self._fd)), State(floor=floor)
             self.file.rescan(state)
             ours = self._claims.is_ours(before, self.file)
             state.foreign = not ours if self.file.segment else not self._claims.is_root()
-            self._put(held, state)
-            self._leave(held, foreign=state.foreign)
+            self._put(state)
+            self._leave(foreign=state.foreign)
             if not self.file.segment:
-                self._disk.overwrite(held.fd, b" " * (STAMP_BYTES - 1) + b"\n", STAMP_AT)
+                self._disk.overwrite(self._fd, b" " * (STAMP_BYTES - 1) + b"\n", STAMP_AT)
             # Last, for it may be of the log before: when anything above fails, the next opener still needs the note
             # to find that flushed events are missing. A cut before or after this line loses nothing: one that is
             # found blank or late only makes the next opener write the log once more.
@@ -222,9 +223,9 @@ class Log:
 
         The system may have dropped what it could not write, and flushing again would not tell. Raises OSError.
         """
-        with self._locked() as held:
-            state = self._state(held)
-            self._look(held, state)
+        with self._locked():
+            state = self._state()
+            self._look(state)
             path = [section.name for section in self._layouts.path()]
             for segment in path[path.index(since) if since in path else 0 :]:
                 temporary = f"{self._paths.temporary}/{segment}.jsonl"
@@ -235,14 +236,14 @@ class Log:
             state.poisoned = self._flushing.failed = False
             self.file.rescan(state)
             self._secured = self.file.opening
-            self._put(held, state)
-            self._leave(held, foreign=state.foreign)
+            self._put(state)
+            self._leave(foreign=state.foreign)
 
     def is_poisoned(self) -> bool:
         """Whether a flush has failed and nobody has healed the log since."""
-        held = self._locks.take(LOCK, exclusive=False)
+        held = self._locks.take(self._paths.events, exclusive=False)
         try:
-            state = State.read(held.fd)
+            state = read_state(self._paths)
         finally:
             self._locks.release((held,))
         return state is not None and state.poisoned
@@ -257,11 +258,11 @@ class Log:
 
         Raises LogPoisoned, and LogDamaged where something else is missing from the log's folder.
         """
-        held = self._locks.take(LOCK, exclusive=False)
+        held = self._locks.take(self._paths.events, exclusive=False)
         try:
-            state = State.read(held.fd)
+            state = read_state(self._paths)
             stamp = state.stamp if state is not None else None
-            folder = os.stat(self._paths.events).st_ctime_ns
+            folder = held.changed
             size = _size(self._paths.log(stamp.position.segment)) if stamp is not None else 0
         finally:
             self._locks.release((held,))
@@ -281,6 +282,9 @@ class Log:
         """Close the open files."""
         self.file.close()
         self._flushed.close()
+        if self._opened is not None:
+            self._opened = None
+            os.close(self._fd)
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
@@ -289,54 +293,62 @@ class Log:
             yield
 
     @contextmanager
-    def _locked(self) -> Iterator[HeldLock]:
-        """The log's lock, and its folder's: two appenders would break the chain, also when somebody deletes locks."""
+    def _locked(self) -> Iterator[None]:
         held = self._lock()
         try:
-            yield held[0]
+            yield
         finally:
-            self._locks.release(held)
+            self._locks.release((held,))
 
-    def _lock(self) -> list[HeldLock]:
-        held = [self._locks.take(LOCK)]
+    def _lock(self) -> HeldLock:
+        """Lock the log's folder: two appenders would break the chain, also when somebody deletes lock files.
+
+        The state of the log lies in a file that the same lock guards; one that was deleted is begun again.
+        """
+        held = self._locks.take(self._paths.events)
         try:
-            folder = self._locks.take(self._paths.events)
+            known = self._opened
+            if known is None or found_at(self._paths.state, known.st_ino, known.st_dev) is None:
+                if known is not None:
+                    self._opened = None
+                    os.close(self._fd)
+                self._fd = self._disk.open_cache(self._paths.state)
+                self._opened = os.fstat(self._fd)
         except BaseException:
-            self._locks.release(held)
+            self._locks.release((held,))
             raise
-        self._folder, self._changed = folder.fd, folder.changed
-        held.append(folder)
+        self._folder, self._changed = held.fd, held.changed
         return held
 
     def _look_at_folder(self) -> None:
         """Look again: the holder of the lock has just changed the folder itself."""
         self._changed = os.fstat(self._folder).st_ctime_ns
 
-    def _sound(self, held: HeldLock) -> State:
-        state = self._state(held)
+    def _sound(self) -> State:
+        state = self._state()
         if self._flushing.failed and not self._flushing.noted:
-            self._note_failure(held, state)
+            self._note_failure(state)
         if state.poisoned:
             raise log_poisoned()
         self._flushing.failed = False  # somebody has healed the log since
         return state
 
-    def _state(self, held: HeldLock) -> State:
-        state = State.read(held.fd, self._left)
+    def _state(self) -> State:
+        state = State.read(self._fd, self._left)
         if state is None:
             state = State()
-            self._put(held, state)
+            self._put(state)
         return state
 
-    def _put(self, held: HeldLock, state: State) -> None:
-        self._disk.overwrite(held.fd, state.text(), 0)
+    def _put(self, state: State) -> None:
+        self._disk.overwrite(self._fd, state.text(), 0)
 
-    def _note_failure(self, held: HeldLock, state: State) -> None:
+    def _note_failure(self, state: State) -> None:
         state.poisoned = True
-        self._put(held, state)
+        self._put(state)
         self._flushing.noted = True
 
-    def _look(self, held: HeldLock, state: State) -> None:
+    def _look(self, state: State) -> None:
         as_left = self._guard.as_left(state, self._changed)
         if as_left and self.file.is_at(state):
             return
@@ -348,15 +360,15 @@ class Log:
         if not as_left and state.foreign == self._claims.is_ours(before, self.file):
             state.foreign, changed = not state.foreign, True
         if changed:
-            self._put(held, state)
+            self._put(state)
         if self.durable and self._secured != self.file.opening:  # of what came before, no flush through it would tell
             as_left = not self.file.write_again(self._flushed.upto(self.file.inode)) and as_left
             self._secured = self.file.opening
         # Until a unit starts over, every process finds another log; until somebody merges, each finds several tips.
         if not as_left and not self.file.replaced and not self._apart:
-            self._leave(held, foreign=state.foreign)
+            self._leave(foreign=state.foreign)
 
-    def _leave(self, held: HeldLock, *, foreign: bool = False) -> None:
+    def _leave(self, *, foreign: bool = False) -> None:
         """Say how the log was left, for the next appender to compare."""
         file = self.file
         if not file.segment:
@@ -365,18 +377,18 @@ class Log:
             behind = Position(file.segment, file.end, file.seq, file.digest)
             stamp = self._guard.stamp(self._changed, file.fd, behind)
             text = stamp.text()
-            self._disk.overwrite(held.fd, text, STAMP_AT)
+            self._disk.overwrite(self._fd, text, STAMP_AT)
             self._left, self._foreign = (text, stamp), foreign
         except OSError:
             return  # a stamp that is missing or late only lets the next appender verify
 
-    def _roll_over(self, held: HeldLock, state: State, today: str) -> None:
+    def _roll_over(self, state: State, today: str) -> None:
         """The day's first writer closes the old file for good before it begins the new one."""
         if self.durable and self.file.segment:
             try:
                 self._flushing.now(self.file.fd)
             except CommitUnknown as error:  # others wait for that flush; who begins the day has changed nothing yet
-                self._note_failure(held, state)
+                self._note_failure(state)
                 raise log_poisoned() from error
         if not self.file.segment and not state.floor:
             self._beginning()
@@ -387,9 +399,9 @@ class Log:
         self._look_at_folder()
         self._secured = self.file.opening
         state.segment = self.file.segment
-        self._put(held, state)
+        self._put(state)
 
-    def _begin_lane(self, held: HeldLock, state: State, today: str, commit: tuple[bytes, int, str]) -> None:
+    def _begin_lane(self, state: State, today: str, commit: tuple[bytes, int, str]) -> None:
         """The log ends with what another clone wrote: a lane of our own begins there, with this commit."""
         data, seq, digest = commit
         segment = segment_of(
@@ -407,13 +419,13 @@ class Log:
                 raise failed(error, "begin a lane of the log") from error
             self._flushing.failed, self._flushing.noted = True, False
             with suppress(OSError):  # it is there, and nobody can tell whether it stays
-                self._note_failure(held, state)
+                self._note_failure(state)
             raise commit_unknown(error) from error
         self._secured = self.file.opening
         state.segment, state.foreign = segment, False
         with suppress(OSError):  # who looks next finds the lane
-            self._put(held, state)
-            self._leave(held)
+            self._put(state)
+            self._leave()
 
     def _known(self, state: State | None) -> State:
         """How the log was left; where the lock file was deleted, as far as this process knows it."""
