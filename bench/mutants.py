@@ -222,6 +222,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("modules", nargs="+", help="such as src/aof/tasks/rules.py")
     parser.add_argument("--tests", nargs="+", required=True, help="files or folders of tests")
     parser.add_argument("--sample", type=int, default=40, help="how many mutants of a module to try; 0 for all")
+    parser.add_argument("--most", type=int, help="try a mutant with so many tests at most, the fastest")
     parser.add_argument("--seed", type=int, default=1, help="for the choice of them")
     options = parser.parse_args(arguments)
     for name in LIBRARIES:
@@ -250,7 +251,7 @@ def _judge(options: argparse.Namespace, answer: str) -> int:
         for mutant in sorted(chosen, key=lambda mutant: mutant.lines.start):
             ran = trace["lines"][path].items()
             tests = [test for test, lines in ran if not mutant.inside or {*lines} & {*mutant.lines}]
-            tests.sort(key=trace["seconds"].__getitem__)
+            tests = sorted(tests, key=trace["seconds"].__getitem__)[: options.most]
             if _killed(path, tree, mutant, tests, sum(trace["seconds"][test] for test in tests)):
                 killed += 1
             else:

@@ -106,15 +106,6 @@ def test_a_note_alone_is_no_problem(shell: Shell) -> None:
     assert (code, data["ok"], [problem["severity"] for problem in data["problems"]]) == (0, True, ["note"])
 
 
-def test_show_has_the_limits_of_every_level(shell: Shell) -> None:
-    levels = ", ".join(f"{{id: a{level}, autonomy: {{level: {level}}}}}" for level in range(4))
-    shell.chart(f"agents: [{levels}]\n")
-    _, data = shell.json("org", "show")
-    shown = [tuple(agent["autonomy"]["limits"].values()) for agent in data["agents"]]
-    assert shown == [(5, 10, 0, 0, 10), (20, 30, 10, 1000, 50), (50, 60, 30, 3000, 200), (100, 120, 50, 5000, 500)]
-    assert [*data["agents"][0]["autonomy"]["limits"]] == ["iterations", "minutes", "files", "lines", "toolCalls"]
-
-
 def test_show_prints_agents_teams_and_roles_with_their_load(shell: Shell) -> None:
     assert "there is no org chart" in shell.aof("org", "show")[1]
     shell.chart()
@@ -164,29 +155,6 @@ def test_create_teaches_who_there_is_and_warns_of_what_nobody_takes(shell: Shell
     assert "no route" in shell.aof("show", data["taskId"])[1]
 
 
-def test_a_claim_is_refused_with_a_code_and_the_way_on(shell: Shell) -> None:
-    shell.chart()
-    first, second = (shell.json("create", f"Task {number}", "--role", "dev")[1]["taskId"] for number in range(2))
-    code, error = shell.json("claim", first, "--agent", "lea")
-    assert (code, error["code"]) == (1, "not_routed")
-    assert error["hint"].endswith(f"aof org route {first}")
-    assert shell.json("claim", "--agent", "ada")[1]["taskId"] == first
-    code, error = shell.json("claim", second, "--agent", "ada")
-    assert (code, error["code"]) == (1, "at_capacity")
-    assert shell.json("claim", "--agent", "ada")[1]["code"] == "at_capacity"
-
-
-def test_a_worker_neither_approves_its_own_work_nor_cancels_anothers_task(shell: Shell) -> None:
-    shell.chart()
-    task = shell.json("create", "One")[1]["taskId"]
-    shell.aof("claim", task, "--agent", "ada")
-    shell.aof("complete", task, "--agent", "ada")
-    assert shell.json("approve", task, "--actor", "ada")[1]["code"] == "own_work"
-    assert shell.json("approve", task, "--actor", "bob")[1]["code"] == "not_allowed"
-    assert shell.json("cancel", task, "--actor", "bob")[1]["code"] == "not_allowed"
-    assert shell.json("approve", task, "--actor", "lea") == (0, {"taskId": task, "status": "done"})
-
-
 def test_a_broken_chart_is_a_matter_for_doctor(shell: Shell) -> None:
     shell.chart("agents: [{id: ada, nme: x}]\n")
     code, error = shell.json("create", "One")
@@ -195,12 +163,6 @@ def test_a_broken_chart_is_a_matter_for_doctor(shell: Shell) -> None:
     code, data = shell.json("doctor")
     assert (code, data["problems"][0]["code"]) == (5, "org_chart_unusable")
     assert shell.json("list")[0] == 0
-
-
-def test_init_names_its_actor_as_maintainer(shell: Shell) -> None:
-    assert 'maintainers = ["tester"]' in (shell.folder / ".aof" / "aof.toml").read_text()
-    shell.chart()
-    assert shell.json("org", "show")[1]["maintainers"] == ["tester"]
 
 
 def test_a_route_without_a_chart_says_why_there_is_none(aof: Aof) -> None:

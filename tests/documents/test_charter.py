@@ -351,7 +351,7 @@ GATES = {"delayed": ["tag:refactor"], "delay_time": "30m", "approval": ["tag:rel
 
 @pytest.fixture
 def gated(opened: Fabric) -> Fabric:
-    """A gated of `pm` with a charter."""
+    """A fabric of `pm` with a charter that has gates."""
     opened.charter_init(**GATES)  # type: ignore[arg-type]
     return opened
 

@@ -330,7 +330,7 @@ REVIEW: dict[str, Any] = {
 
 @pytest.fixture
 def eng() -> HandoffTeam:
-    """A eng with an orchestrator: ada develops, rev reviews, sec knows security."""
+    """A team with an orchestrator: ada develops, rev reviews, sec knows security."""
     return HandoffTeam(
         {
             "id": "ada",

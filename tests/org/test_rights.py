@@ -321,7 +321,7 @@ STARTS: list[tuple[type[commands.OnTask], dict[str, Any]]] = [
 
 @pytest.fixture
 def charted() -> World:
-    """A charted with that chart."""
+    """A world with that chart."""
     return World(Policy(org=TEAM_CHART))
 
 

@@ -60,6 +60,22 @@ def test_the_losers_of_a_claim_learn_who_won() -> None:
         assert "ada" in refusal.message
 
 
+def test_who_may_end_a_run_is_told_how_and_anybody_that_an_ended_lease_is_recovered_first() -> None:
+    world = World(Policy(maintainers=("pm",)))
+    task = world.create()
+    release = Call("release", {"task_id": task, "run": world.claim(task, "ada")})
+    for loser, way in (("bob", None), ("ada", release), ("pm", release)):
+        otherwise = world.refuse(commands.Claim, task, loser).otherwise
+        assert (otherwise and otherwise[1]) == way
+    world.later(5 * MINUTE - 1)
+    assert "ended_at" not in world.refuse(commands.Claim, task, "bob").details
+    world.later(1)
+    refusal = world.refuse(commands.Claim, task, "ada")
+    assert refusal.details["ended_at"] == iso(world.now)
+    assert refusal.otherwise is not None
+    assert refusal.otherwise[1] == Call("recover", {})
+
+
 def test_every_new_lease_raises_the_epoch_whatever_ended_the_last_one() -> None:
     world = World()
     task = world.create(max_attempts=10)
