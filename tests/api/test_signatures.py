@@ -119,7 +119,7 @@ def test_keywords_that_operations_share_are_checked_by_name_and_type(fabric: Fab
     )
     with pytest.raises(InvalidInput) as far:
         fabric.reject("001", why="x")  # type: ignore[call-arg] # as above
-    assert far.value.hint == "use one of: task_id, blockers, hop, key, actor, expect_rev"
+    assert far.value.hint == "use one of: task_id, blockers, hop, key, expect_rev, actor"
     with pytest.raises(InvalidInput, match="project"):
         fabric.charter_init(project=3)  # type: ignore[arg-type] # as above
 

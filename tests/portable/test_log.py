@@ -447,7 +447,7 @@ def test_only_what_has_come_to_done_is_completed(room: Room, tape: Tape, fabric:
     for outcome in ("done", "needs_review", "partial", "blocked"):
         for review in (True, False):
             task_id = room.task("in-progress", review=review)
-            fabric.complete(task_id, outcome=outcome, blockers=["x"] if outcome == "blocked" else [], agent="ada")  # type: ignore[arg-type] # other words are understood, too
+            fabric.complete(task_id, outcome=outcome, blockers=["x"] if outcome == "blocked" else [], agent="ada")
             done = fabric.get(task_id).status == "done"
             assert done == (outcome == "done" and not review)
             assert tape.count(task_id, "completed") == int(done)

@@ -155,8 +155,8 @@ def test_a_whole_number_out_of_bounds_is_refused_by_every_source(room: Room, fab
 
 
 def test_a_creation_carries_no_field_that_there_is_not() -> None:
-    with pytest.raises(TypeError, match="colour"):
-        memory_fabric().services.tasks.create("New", colour="red")
+    with pytest.raises(InvalidInput, match="colour"):
+        memory_fabric().create("New", colour="red")  # type: ignore[call-arg] # what a user mistypes
 
 
 def test_a_request_of_before_has_the_digest_that_logs_have() -> None:

@@ -418,7 +418,7 @@ def test_what_does_not_call_it_complete_is_free(room: Room, fabric: Fabric) -> N
         parent = room.task()
         room.task(parent_id=parent)
         run = fabric.claim(parent, agent="ada").run_id
-        moved = fabric.complete(parent, run=run, outcome=outcome, blockers=["one"])  # type: ignore[arg-type] # other words are understood, too
+        moved = fabric.complete(parent, run=run, outcome=outcome, blockers=["one"])
         assert moved.status == ("blocked" if outcome == "blocked" else "review")
 
 

@@ -23,8 +23,7 @@ from aof.kernel.dispatcher import PASSING, Passing, may_pass
 from aof.kernel.faults import record
 from aof.kernel.results import AskedQuestion
 from aof.portable.operations import PortableFeed
-from aof.runs.operations import AskParams, beat_interval
-from aof.tasks.operations import ClaimParams
+from aof.runs.operations import beat_interval
 
 _Answer = TypeVar("_Answer")
 Gone = Callable[[], Awaitable[bool]]
@@ -94,12 +93,13 @@ async def asked(
 
     `gone` tells that nobody waits for the answer any more: nothing is claimed for a caller that has gone.
     """
-    if isinstance(params, AskParams) and params.wait:
+    wait = params.given().get("wait", 0)
+    if isinstance(params, BY_NAME["ask"].parameters) and wait:
         return await _answered(follower, params, work, gone)
-    if not isinstance(params, ClaimParams) or not params.wait:
+    if not isinstance(params, BY_NAME["claim"].parameters) or not wait:
         is_long = isinstance(params, BY_NAME["send"].parameters) and len(params.given()["messages"]) > _LONG_SEND
         return await anyio.to_thread.run_sync(work, params, limiter=follower.sending if is_long else None)
-    deadline = anyio.current_time() + params.wait
+    deadline = anyio.current_time() + wait
     once = partial(_once, follower.fabric, work, msgspec.structs.replace(params, wait=msgspec.UNSET))
     while True:
         if gone is not None and await gone():
@@ -115,13 +115,13 @@ async def asked(
 
 
 async def _answered(
-    follower: Follower, params: AskParams, work: Callable[[Params], _Answer], gone: Gone | None
+    follower: Follower, params: Params, work: Callable[[Params], _Answer], gone: Gone | None
 ) -> _Answer:
     """Ask, then poll for the answer whenever something has happened: no thread waits. Each poll renews the lease.
 
     Who asked and has gone is not told: the question stands, and the answer can be asked for again.
     """
-    deadline = anyio.current_time() + (params.wait or 0)
+    deadline = anyio.current_time() + params.given()["wait"]
     params = msgspec.structs.replace(params, wait=msgspec.UNSET)
     while True:
         look = partial(_looked, follower.fabric, work, params)

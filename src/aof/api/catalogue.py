@@ -49,14 +49,12 @@ __all__ = [
 ]
 
 MODULES: Final = (  # whose functions are operations, in the order in which tools and pages list these
-    tasks_changes, inbox, queries_operations, brief, portable_operations, views, org_operations, messages_service,
-    handoffs_operations, audit_operations, shared_work, mail_operations, charter_operations, conflict_operations,
-    workflows_operations, worklog_operations, jobs_operations, tick, maintenance_operations, interchange_service,
+    tasks_operations, runs_operations, tasks_changes, inbox, queries_operations, brief, portable_operations, views,
+    org_operations, messages_service, handoffs_operations, audit_operations, shared_work, mail_operations,
+    charter_operations, conflict_operations, workflows_operations, worklog_operations, jobs_operations, tick,
+    maintenance_operations, interchange_service,
 )  # fmt: skip
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    *tasks_operations.TASK_ROWS, *runs_operations.QUESTION_ROWS, *runs_operations.REVIEW_ROWS,
-    *tasks_operations.CONTROL_ROWS, *(one for module in MODULES for one in operations_of(module)),
-)  # fmt: skip
+OPERATIONS: Final[tuple[Operation, ...]] = tuple(one for module in MODULES for one in operations_of(module))
 BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 BY_TOOL: Final = {operation.tool: operation for operation in OPERATIONS}
 TIERS: Final[tuple[Tier, ...]] = ("core", "worker", "handoff", "mail", "all")

@@ -1,21 +1,16 @@
 """The fabric: everything that can be asked of one data directory, as methods of one object.
 
-The methods of the operations are in `facade`, which is generated; each calls a service, made when it is first asked
-for. Must not know which store or surface is in use.
+The methods of the operations are in `facade`: each is a function of its subject, loaded when it is first asked for.
+Must not know which store or surface is in use.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
 from types import TracebackType
 
 from aof.api.facade import Facade
 from aof.kernel.arguments import checks_arguments
 from aof.kernel.context import CallContext, Environment, Principal
-from aof.runs import claimed_run
-from aof.runs import operations as runs_operations
-from aof.runs import service as runs_service
-from aof.tasks import service as tasks_service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,31 +18,7 @@ if TYPE_CHECKING:
 
     from aof.kernel.model import Policy
     from aof.org.model import OrgChart
-    from aof.runs.claimed_run import ClaimedRun, Grant
     from aof.store.port import Clock, Store
-
-
-class Services(CallContext):
-    """What operations are called with, and the services of those that are not functions yet."""
-
-    def expecting(self, rev: int | None) -> Services:
-        """The same services for a caller that changes a task only if that still has this revision."""
-        return self if rev is None else Services(self.environment, self.principal.but(expect_rev=rev))
-
-    @cached_property
-    def tasks(self) -> tasks_service.TaskService:
-        """Creating, changing and steering tasks."""
-        return tasks_service.TaskService(self.environment, self.dispatcher)
-
-    @cached_property
-    def runs(self) -> runs_service.RunService:
-        """Claims, reports and ends of runs."""
-        return runs_service.RunService(self.environment, self.principal, self.authentication, self.dispatcher)
-
-    @cached_property
-    def questions(self) -> runs_operations.QuestionService:
-        """Questions of running agents."""
-        return runs_operations.QuestionService(self.environment, self.dispatcher)
 
 
 @checks_arguments("fabric")
@@ -71,7 +42,7 @@ class Fabric(Facade):
     ) -> None:
         environment = Environment(store, clock, policy, **parts)
         self.store = store
-        self.services = Services(environment, Principal(actor, run, secret=secret))
+        self.services = CallContext(environment, Principal(actor, run, secret=secret))
 
     def __enter__(self) -> Self:
         return self
@@ -121,12 +92,9 @@ class Fabric(Facade):
         """The same data, asked for the run whose secret this is: everything is done as that run's agent."""
         return self.on_behalf_of(self.services.principal.as_run(secret))
 
-    def _held(self, grant: Grant) -> ClaimedRun:
-        return claimed_run.ClaimedRun.of(self, grant)
-
     def on_behalf_of(self, principal: Principal) -> Self:
         """The same data, asked by this caller."""
         view = object.__new__(type(self))
         view.store = self.store
-        view.services = Services(self.services.environment, principal)
+        view.services = CallContext(self.services.environment, principal)
         return view

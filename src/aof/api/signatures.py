@@ -20,7 +20,16 @@ from aof.kernel.declarations import IN_PYTHON, Cli, Operation, Params
 from aof.support import lazy_imports
 
 _OF_CLI = frozenset(Cli.__struct_fields__)
-_OF_SIGNATURE = ("name", "python_only", "always", "shows_defaults", "over_wire", "wire_types", "tool_example")
+_OF_SIGNATURE = (
+    "name",
+    "python_only",
+    "always",
+    "optional",
+    "shows_defaults",
+    "over_wire",
+    "wire_types",
+    "tool_example",
+)
 
 
 def offered(module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -94,7 +103,7 @@ def _parameters(name: str, function: Callable[..., Any], declared: dict[str, Any
             fields += [
                 (key, _given(part) | UnsetType, UNSET) for key, part in keywords(kind).items() if key not in ours
             ]
-        elif one.default is one.empty or one.name in always:
+        elif (one.default is one.empty and one.name not in declared.get("optional", ())) or one.name in always:
             fields.append((one.name, _given(kind)))
         elif one.name in shows:
             default = msgspec.field(default_factory=list) if one.default == () else one.default

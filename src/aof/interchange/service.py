@@ -26,7 +26,7 @@ from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 from aof.tasks import body
 from aof.tasks.fields import PLAIN
-from aof.tasks.service import with_new_id
+from aof.tasks.operations import with_new_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ from aof.kernel.results import Result
 from aof.store.directory import Problem
 from aof.support import nesting
 from aof.support.typed import prepare_type
-from aof.tasks.service import with_new_id
+from aof.tasks.operations import with_new_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

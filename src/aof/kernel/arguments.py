@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import reduce, wraps
-from importlib import import_module
 from operator import or_
 from types import FunctionType, GenericAlias, UnionType
 
@@ -19,8 +18,6 @@ from aof.support.typed import prepare_type
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
-
-    from aof.api.fabric import Fabric
 
     _Class = TypeVar("_Class", bound=type)
     _Kind = tuple[Any, frozenset[type]]
@@ -47,7 +44,7 @@ def checks_arguments(spoken: str) -> Callable[[_Class], _Class]:
 
 def _checking(function: FunctionType) -> Callable[..., Any]:
     """The method with its arguments checked."""
-    check = _argument_check(function)
+    check = argument_check(function)
 
     @wraps(function)
     def call(self: Any, *args: Any, **given: Any) -> Any:
@@ -57,34 +54,7 @@ def _checking(function: FunctionType) -> Callable[..., Any]:
     return call
 
 
-class FabricMethod:
-    """A method of the fabric that is an operation's function; its module is loaded when it is first asked for."""
-
-    def __init__(self, place: str, name: str = "") -> None:
-        self._place = place
-        self._function = name
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._owner, self._name = owner, name
-        self._function = self._function or name
-
-    def __get__(self, fabric: Fabric | None, owner: type[Fabric]) -> Any:
-        """The method itself, which takes the place of this from now on."""
-        function = getattr(import_module(self._place), self._function)
-        function.__qualname__ = f"fabric.{self._name}"
-        check = _argument_check(function)
-        whole = function.__code__.co_varnames[0] == "fabric"
-
-        @wraps(function)
-        def call(fabric: Fabric, *args: Any, **given: Any) -> Any:
-            check(args, given)
-            return function(fabric if whole else fabric.services, *args, **given)
-
-        setattr(self._owner, self._name, call)
-        return getattr(owner if fabric is None else fabric, self._name)
-
-
-def _argument_check(function: FunctionType) -> Callable[[tuple[Any, ...], dict[str, Any]], None]:
+def argument_check(function: FunctionType) -> Callable[[tuple[Any, ...], dict[str, Any]], None]:
     """What checks the arguments of a call against the function's annotations."""
     code = function.__code__
     names = code.co_varnames[1 : code.co_argcount]
@@ -105,7 +75,7 @@ def parameter_type(function: FunctionType, name: str) -> _Kind | None:
     """What a parameter takes, and the types whose values are surely right: a look at one costs nothing."""
     annotations, names = function.__annotations__, function.__globals__
     if name not in annotations or name == "return":
-        others = _others(function)
+        others = other_keywords(function)
         if others is None:
             return None
         if name not in others.__annotations__:
@@ -119,7 +89,7 @@ def parameter_type(function: FunctionType, name: str) -> _Kind | None:
     return kind, frozenset(plain | {int} if float in plain else plain)
 
 
-def _others(function: FunctionType) -> type | None:
+def other_keywords(function: FunctionType) -> type | None:
     """The keywords that a function takes beside its parameters; None where it takes any."""
     code = function.__code__
     if not code.co_flags & _KEYWORDS:
@@ -158,11 +128,12 @@ _STAND_INS: dict[str, Any] = {
     "Unpack": _First,
     "Literal": _Text,
     "Any": object,
-    **dict.fromkeys(("param", "Spelling", "one_of"), _unsaid),
+    **dict.fromkeys(("param", "Spelling", "one_of", "get_args"), _unsaid),
     **dict.fromkeys(("IN_PYTHON", "FILLED", "SOME", "OBJECTS", "TEXTS_OR_OBJECTS", "TASK_TEXT", "EVENT", "BY_KEY")),
     **dict.fromkeys(("Status", "Priority", "BlockedKind", "Visibility", "Cause", "Outcome", "Delivery"), str),
     **dict.fromkeys(("Sort", "Stream", "GraphForm", "LockMode"), str),
-    **dict.fromkeys(("TaskId", "Run", "Reason", "Hop", "IdempotencyKey", "Cursor"), str),
+    **dict.fromkeys(("TaskId", "Run", "Reason", "Hop", "IdempotencyKey", "Cursor", "ActingAgent"), str),
+    **dict.fromkeys(("Blockers", "NeededBlockers"), Sequence[str]),
     "ExpectedRev": int,
     "LeaseTime": float,
     "OpenChildren": bool,

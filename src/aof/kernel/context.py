@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aof.tasks.model import Task
 
 
-_FIELDS = ("actor", "run", "secret", "known", "run_of", "conversation", "expect_rev", "keeps")
+_FIELDS = ("actor", "run", "secret", "known", "run_of", "conversation", "keeps")
 
 
 class Environment:
@@ -114,8 +114,7 @@ class Principal:
     """The caller. `known` is what a surface knows of it; otherwise the `secret` of this process identifies it.
 
     `run_of` tells the run of a caller that may hold several tasks. `conversation` names the session or context that its
-    calls belong to, where the surface was told one. `expect_rev` is the revision that the caller has seen of the task
-    that it changes. `keeps` says that what it begins to run outlives its session.
+    calls belong to, where the surface was told one. `keeps` says that what it begins to run outlives its session.
     """
 
     __slots__ = _FIELDS
@@ -129,7 +128,6 @@ class Principal:
         known: Identity | None = None,
         run_of: Callable[[str], str | None] | None = None,
         conversation: str | None = None,
-        expect_rev: int | None = None,
         keeps: bool = False,
     ) -> None:
         self.actor = actor
@@ -138,7 +136,6 @@ class Principal:
         self.known = known
         self.run_of = run_of
         self.conversation = conversation
-        self.expect_rev = expect_rev
         self.keeps = keeps
 
     def but(self, **changes: Any) -> Self:

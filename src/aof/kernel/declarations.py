@@ -52,13 +52,12 @@ def param(
 
 
 TaskId = Annotated[str, param("task ID or a unique part of it", Spelling(place="ID"))]
-Actor = Annotated[str, param("your name", Spelling(hidden=True))] | UnsetType  # the CLI's `--actor`
 
 
 class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Parameters of an operation. What is not given stays unset, so that it is not passed on either."""
 
-    actor: Actor = UNSET
+    actor: Annotated[str, param("your name", Spelling(hidden=True))] | UnsetType = UNSET  # the CLI's `--actor`
 
     def given(self) -> dict[str, Any]:
         """The values that the caller gave or that have a default, by their Python names; objects as plain data."""
@@ -68,12 +67,6 @@ class Params(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
             for name, value in values.items()
             if value is not UNSET
         }
-
-
-class TaskParams(Params, frozen=True, kw_only=True):
-    """Parameters of an operation on one task."""
-
-    task_id: TaskId
 
 
 class Cli(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,6 +142,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Run = Annotated[str, param("run to act for", Spelling(note="(else $AOF_RUN_ID)"))]
+ActingAgent = Annotated[str, param("agent that acts")]
 Reason = Annotated[str, param("why", Spelling(metavar="T", note="(it is recorded)"))]
 Blockers = Annotated[Sequence[str], param("what is in the way", Spelling(option="--blocker", metavar="T"))]
 NeededBlockers = Annotated[
@@ -182,10 +176,3 @@ LeaseTime = Annotated[
 IdempotencyKey = Annotated[str, param("idempotency key", Spelling(note="(a repeated call gives the same answer)"))]
 Cursor = Annotated[str, param("next page: 'nextCursor' of the page before", Spelling(metavar="C"))]
 ExpectedRev = Annotated[int, param("change the task only if it still has this revision", Spelling(metavar="N"))]
-
-
-class ChangeParams(TaskParams, frozen=True, kw_only=True):
-    """Parameters of an operation that changes one task."""
-
-    key: IdempotencyKey | UnsetType = UNSET
-    expect_rev: ExpectedRev | UnsetType = UNSET

@@ -47,16 +47,9 @@ class Dispatcher:
         """The name of the caller."""
         return self._principal.actor
 
-    @property
-    def conversation(self) -> str | None:
-        """The session or context that the call belongs to, where one was named."""
-        return self._principal.conversation
-
     def dispatch(self, command: OnTask) -> Done:
         """Carry out what the caller wants; the secret of a run that begins is returned here and nowhere else."""
         command = self._authentication.stamped(command)
-        if self._principal.expect_rev is not None:
-            command = msgspec.structs.replace(command, expect_rev=self._principal.expect_rev)
         if not _begins(command):
             return self.dispatch_trusted(command)
         random, digest = identity.draw()

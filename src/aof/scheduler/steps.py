@@ -46,7 +46,7 @@ from aof.store.lists import Query
 from aof.support.typed import prepare_type
 from aof.tasks.fields import KEY
 from aof.tasks.model import Task
-from aof.tasks.service import with_new_id
+from aof.tasks.operations import with_new_id
 from aof.workflows.model import held_leases
 
 TYPE_CHECKING = False

@@ -11,8 +11,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from aof.kernel import kinds
-from aof.kernel.declarations import FILLED, TASK_TEXT, Extra, Object, Spelling, param
+from aof.kernel.declarations import FILLED, TASK_TEXT, Extra, Object, Spelling, one_of, param
 from aof.tasks.fields import BY_KEY, CLEARABLE, FIELDS, ROUTING, TaskField
+from aof.tasks.rules import KINDS
 
 _STATED: dict[str, Any] = {  # the types of values, by the kinds of fields; any other one is a text
     "whole": int,
@@ -80,7 +81,13 @@ BulkChanges = _struct(
     {row.name: _parameter(row, bulk=True) for row in FIELDS if row.bulk},
 )
 Parent: Any = _parameter(BY_KEY["parentId"])
-Clearable: Any = Literal.__getitem__(tuple(CLEARABLE))
+_CLEARABLE: Any = Literal.__getitem__(tuple(CLEARABLE))
+Cleared = Annotated[list[_CLEARABLE], param("field to take away")]
+LINK_KINDS = ("parent", "child", "blocked_by", "blocks", *KINDS)
+LinkKind = Annotated[
+    str, param(f"how they are connected: {', '.join(LINK_KINDS)}", Spelling(place="KIND"), says=one_of(LINK_KINDS))
+]
+LinkTarget = Annotated[str, param("the other end: a task, a run, a path", Spelling(place="TARGET"))]
 _EDITED: dict[str, Any] = {  # what an edit takes in another way than a creation
     "title": Annotated[str, param("new title", says=FILLED)],
     "description": Annotated[str, param("description, as Markdown; the work log stays", TASK_TEXT)],

@@ -10,7 +10,7 @@ import msgspec
 from aof.surfaces.board.view import Operations
 from aof.tasks.body import parts
 from aof.tasks.fields import CLEARABLE, FIELDS, TaskField
-from aof.tasks.operations import LINK_KINDS
+from aof.tasks.parameters import LINK_KINDS
 
 _ENTRIES: Final = 5  # lines of a work log that a dialog shows
 _UNLINK: Final = "unlink"  # is offered where links are, and there is one
