@@ -33,7 +33,7 @@ _HEAD = (
     + """
 from __future__ import annotations
 
-from aof.api.methods import FabricMethod
+from aof.api.methods import add_methods
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ class Facade:
     services: CallContext
 
 
-for _place, _names in METHODS.items():
-    for _name, _, _function in (_one.partition(":") for _one in _names.split()):
-        setattr(Facade, _name, FabricMethod(Facade, _name, _place, _function or _name))
+add_methods(Facade, METHODS)
 '''
 _STUB_HEAD = (
     _WORDS.format(more=", for editors and type checkers")

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from aof.api.fabric import Fabric
 
 
-class FabricMethod:
+def add_methods(facade: type, methods: dict[str, str]) -> None:
+    """Give a class the methods that a table names, by the modules of their functions."""
+    for place, names in methods.items():
+        for one in names.split():
+            name, _, function = one.partition(":")
+            setattr(facade, name, _FabricMethod(facade, name, place, function or name))
+
+
+class _FabricMethod:
     """A method of the fabric that is an operation's function; its module is loaded when it is first asked for.
 
     A function whose first parameter is `fabric` gets that, any other one the context of the call.

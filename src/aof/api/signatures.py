@@ -6,7 +6,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import cache, reduce
 from importlib import import_module
 from operator import or_
 from types import FunctionType, GenericAlias, ModuleType, NoneType, UnionType
@@ -77,8 +77,16 @@ def kind_of(function: Callable[..., Any], name: str, wire_types: Mapping[str, st
     return _evaluated(function.__annotations__[name], function.__globals__)
 
 
+@cache
+def _known_names() -> dict[str, Any]:
+    """What every module may use in signatures."""
+    for module in (kinds, results, declarations):
+        lazy_imports.run(module)
+    return {**vars(typing), **vars(kinds), **vars(results), **vars(declarations)}
+
+
 def _evaluated(annotation: Any, own: dict[str, Any]) -> Any:
-    names = {**vars(typing), **vars(kinds), **vars(results), **vars(declarations), **own}
+    names = _known_names() | own
     text = annotation.__forward_arg__ if isinstance(annotation, ForwardRef) else annotation
     return eval(text, names) if isinstance(text, str) else text  # noqa: S307 - our own annotations
 
