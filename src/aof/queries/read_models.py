@@ -176,7 +176,7 @@ class ReadModels:
         wanted = (status,) if isinstance(status, str) else tuple(status or ())
         for name in wanted:
             _choice("status", name, STATUSES)
-        if not _is_count(limit):
+        if limit is not None and (type(limit) is not int or limit < 0):
             raise InvalidInput(f"limit {limit!r} is not a whole number from zero up", "give a number such as 20")
         if (priority := given.get("priority")) is not None:
             _choice("priority", priority, PRIORITIES)
@@ -352,7 +352,8 @@ class ReadModels:
         if below := [edge["targetId"] for edge in relationships if edge["kind"] == "child"]:
             tasks = self._store.records(below)
             told = [msgspec.to_builtins(one) for one in views.children_standing(self._store, tasks)]
-            shown["children"] = _progress_of(tasks) | {"tasks": told}
+            by_status = dict(Counter(child.status for child in tasks))
+            shown["children"] = _counted(by_status) | {"byStatus": by_status, "tasks": told}
         if handed:
             shown["handoffs"] = [_handed(one) for one in handed]
         shown["progress"] = task.progress or {"state": "unknown"}
@@ -415,12 +416,6 @@ def _problem(problem: AofError) -> dict[str, Any]:
     return told | {"normalizedStatus": "stale" if "reason" in problem.details else "unknown"}
 
 
-def _progress_of(below: Sequence[Task]) -> dict[str, Any]:
-    """How far the tasks below one are."""
-    by_status = dict(Counter(child.status for child in below))
-    return _counted(by_status) | {"byStatus": by_status}
-
-
 def _counted(by_status: Mapping[Any, int]) -> dict[str, int]:
     finished = sum(count for status, count in by_status.items() if status in FINISHED)
     return {"total": sum(by_status.values()), "done": by_status.get("done", 0), "finished": finished}
@@ -454,10 +449,6 @@ def _last_beat(unit: Unit, task: Task) -> Heartbeat | None:
     """The sign of life of its run; of several hops the one that lasts longest."""
     beats = [beat for place in task.run_places if (beat := unit.heartbeat(place)) is not None]
     return max(beats, key=lambda beat: beat.expires_at, default=None)
-
-
-def _is_count(given: object) -> bool:
-    return given is None or (isinstance(given, int) and not isinstance(given, bool) and given >= 0)
 
 
 def _relationships(task: Task, children: tuple[str, ...], dependents: tuple[str, ...]) -> list[dict[str, str]]:

@@ -20,7 +20,7 @@ from aof.kernel.model import FINISHED, STATUSES, Policy, run_place
 from aof.runs.model import RunResult
 from aof.store import port
 from aof.store.lists import PARTS, Query, Row
-from aof.store.port import Scope, ScopeTooNarrow, Store
+from aof.store.port import Scope, ScopeTooNarrow, Store, Unit
 from aof.support.words import hold, wanted, words
 from aof.tasks.body import parts
 from aof.tasks.graph import held_by_dependency, readiness
@@ -389,24 +389,20 @@ def children_standing(store: Store, tasks: Sequence[Task]) -> tuple[Child, ...]:
     """How these tasks stand."""
     shown = tasks[:_MOST]
     with store.unit(Scope(read=frozenset(task.id for task in shown))) as unit:
-        results = [next(filter(None, (_result(unit.result(place)) for place in _places(task))), None) for task in shown]
-    return tuple(_child(task, result) for task, result in zip(shown, results, strict=True))
+        results = {task.id: _last_result(unit, task) for task in shown}
+    found: list[Child] = []
+    for task in shown:
+        result, lease = results[task.id], task.lease
+        agent = result.agent_id if result is not None else lease.agent if lease is not None else task.routing.agent
+        summary = _summary(task, result)
+        found.append(Child(task_id=task.id, title=task.title, status=task.status, agent=agent, summary=summary))
+    return tuple(found)
 
 
-def _places(task: Task) -> list[str]:
-    """Where its last result is: its own, or that of its last hop."""
-    return [run_place(task.id, hop["id"]) for hop in reversed(task.workflow["hops"])] if task.gated else [task.id]
-
-
-def _result(found: object) -> RunResult | None:
-    return found if isinstance(found, RunResult) else None
-
-
-def _child(task: Task, result: RunResult | None) -> Child:
-    agent = (
-        result.agent_id if result is not None else task.lease.agent if task.lease is not None else task.routing.agent
-    )
-    return Child(task_id=task.id, title=task.title, status=task.status, agent=agent, summary=_summary(task, result))
+def _last_result(unit: Unit, task: Task) -> RunResult | None:
+    """What its run has reported, or the last hop that has."""
+    places = [run_place(task.id, hop["id"]) for hop in reversed(task.workflow["hops"])] if task.gated else [task.id]
+    return next((result for place in places if isinstance(result := unit.result(place), RunResult)), None)
 
 
 def _summary(task: Task, result: RunResult | None) -> str | None:

@@ -145,7 +145,9 @@ class Hosting:
         if known is None or known.runner.kind not in STARTED:
             return f"{agent} is not started by a service any more"
         if why := scheduler_steps.untrusted_commands(self._environment.trust, known):
-            self._warn_of_trust(known, why)
+            if self._untrusted.get(agent) != known.runner:  # told once for each command, however many tasks wait
+                self._untrusted[agent] = known.runner
+                self._tell("untrusted", "", why)
             return why
         place = run_place(task.id, hop)
         if why := self.runner.reserve(place):
@@ -197,12 +199,6 @@ class Hosting:
         ends = now + limit / 1000 if limit is not None else None
         self._runs[work.run_id] = self._hosted(work, every=every, beat_at=now + every, ends_at=ends)
         return None
-
-    def _warn_of_trust(self, agent: Agent, why: str) -> None:
-        """Once for each command of an agent, however many tasks wait for it."""
-        if self._untrusted.get(agent.id) != agent.runner:
-            self._untrusted[agent.id] = agent.runner
-            self._tell("untrusted", "", why)
 
     def _warn_of_dropped(self, work: Work) -> None:
         """Once per agent: an agent that needs a key must be given it by name."""

@@ -125,6 +125,7 @@ def _begun(  # noqa: PLR0917 - who, whereto and why
 
 _MINUTE = 60_000
 _SHOWN = 5  # dependencies or files that a reason names
+_OPEN: Final = ("ready", "running", "review")  # of hops
 Verdict = Action | tuple[Action, ...] | str | None  # actions, the reason for none, or nothing to say
 Rule = Callable[[View, Task], Verdict]
 
@@ -172,7 +173,16 @@ def _late_answers(view: View) -> list[Action]:
         seat = view.crew.seats.get(handoff.to_agent)
         due = answer_due(handoff, seat, view.policy.scheduling.handoff_ms)
         if due <= view.now:
-            late.append(unanswered(handoff, due))
+            reason = f"{handoff.to_agent} has not answered {handoff.id} by {iso(due)}"
+            late.append(
+                Action(
+                    action="handoff_unanswered",
+                    task_id=handoff.task_id,
+                    reason=reason,
+                    agent=handoff.to_agent,
+                    handoff_id=handoff.id,
+                )
+            )
         else:
             view.again(due)
     return late
@@ -219,28 +229,6 @@ def _judged(view: View, task: Task, rules: Iterable[Rule]) -> tuple[Action, ...]
     return reason
 
 
-def _hops(view: View, task: Task) -> Verdict:
-    """What is due in the workflow of a gated task."""
-    if not task.gated:
-        return None
-    return due_hops(view, task)
-
-
-def _assign_hops(view: View, task: Task) -> Verdict:
-    begins = task.status == "ready"
-    reason = _waiting(view, task) if begins or task.waits_for_children else None
-    reason = reason or (view.capacity.busy_resource(task) if begins else None)
-    return reason or assign_hops(view, task)
-
-
-def _hop_waits(task: Task) -> Verdict:
-    """Where each hop is that somebody works on or has to look at."""
-    if not task.gated:
-        return None
-    open_hops = [hop for hop in task.workflow["hops"] if hop.get("status") in ("ready", "running", "review")]
-    return "; ".join(f"hop {hop['id']} ({hop['role']}) is {hop['status']}" for hop in open_hops) or "waits for its hops"
-
-
 def _cancelling(view: View, task: Task) -> Verdict:
     """The host of a run carries its cancellation on; without a host, any scheduler does."""
     lease = task.lease
@@ -252,7 +240,8 @@ def _cancelling(view: View, task: Task) -> Verdict:
         return "waits until everything below it is cancelled"
     if lease.run_id in view.snapshot.hosted or lease.run_id in view.snapshot.orphaned:
         return Action(action="cascade", task_id=task.id, reason=f"{why}: its worker has to stop", run_id=lease.run_id)
-    return None if _plan_over(view, task) else f"{why}; the host of {lease.run_id} stops it"
+    over = lease_end(lease, view.heartbeat(task)) <= view.now
+    return None if over else f"{why}; the host of {lease.run_id} stops it"
 
 
 def _orphaned(view: View, task: Task) -> Verdict:
@@ -260,11 +249,6 @@ def _orphaned(view: View, task: Task) -> Verdict:
     if lease is None or lease.run_id not in view.snapshot.orphaned:
         return None
     return Action(action="requeue", task_id=task.id, reason="the host of its run has died", run_id=lease.run_id)
-
-
-def _plan_over(view: View, task: Task) -> bool:
-    lease = task.lease
-    return lease is not None and lease_end(lease, view.heartbeat(task)) <= view.now
 
 
 def _stale(view: View, task: Task) -> Verdict:
@@ -298,9 +282,13 @@ def _plan_too_long(view: View, task: Task) -> Verdict:
 
 
 def _at_work(view: View, task: Task) -> Verdict:
+    """Who works on it; of a gated task where each hop is that somebody works on or has to look at."""
     lease = task.lease
+    if task.gated and lease is None:
+        open_hops = [_said(hop, f"is {hop.status}") for hop in workflow_of(task).hops if hop.status in _OPEN]
+        return "; ".join(open_hops) or "waits for its hops"
     if lease is None:
-        return _hop_waits(task)
+        return None
     return f"{lease.agent} works on it, until {iso(lease_end(lease, view.heartbeat(task)))} without a sign of life"
 
 
@@ -401,7 +389,7 @@ def _spent(_view: View, task: Task) -> Verdict:
 def _assign(view: View, task: Task) -> Verdict:
     """Give a task that waits for nothing to the first agent that is right for it and has room."""
     if task.gated:
-        return _assign_hops(view, task)
+        return assign_hops(view, task)
     if (reason := _waiting(view, task) or _too_early(view, task) or view.capacity.busy_resource(task)) is not None:
         return reason
     named = view.crew.route(task, view.capacity.agents)
@@ -434,35 +422,15 @@ def _seconds(millis: int) -> str:
     return f"{millis / 1000:g} s"
 
 
-RUNNING_RULES: tuple[Rule, ...] = (
-    _hops,
-    _cancelling,
-    _orphaned,
-    _stale,
-    out_of_time,
-    capability_mismatch,
-    _plan_too_long,
-    _overdue,
-    _patience,
-    _at_work,
-)
-BACKLOG_RULES: tuple[Rule, ...] = (_promote, _overdue, _patience)
-READY_RULES: tuple[Rule, ...] = (_hops, _spent, _assign, _overdue, _patience)
-BLOCKED_RULES: tuple[Rule, ...] = (_overdue, _patience, _held)
-FINISHED_RULES: tuple[Rule, ...] = (_old,)
-REVIEW_RULES: tuple[Rule, ...] = (_hops, _gate, _overdue, _patience, _reviewed)
-
-
-_OPEN: Final = ("ready", "running", "review")
-
-
 def opens_hops(task: Task) -> bool:
     """Whether hops of a running task wait for somebody."""
     return task.cancel is None and any(hop.get("status") == "ready" for hop in task.workflow["hops"])
 
 
 def due_hops(view: View, task: Task) -> tuple[Action, ...] | str | None:
-    """What has to end: the runs of vanished workers and hosts, what takes too long, what is cancelled."""
+    """What has to end in a gated task: runs of vanished workers and hosts, what takes too long, what is cancelled."""
+    if not task.gated:
+        return None
     workflow = workflow_of(task)
     if task.cancel is not None:
         return _cancelled(view, task, workflow)
@@ -521,6 +489,10 @@ def _cancelled(view: View, task: Task, workflow: Workflow) -> tuple[Action, ...]
 
 def assign_hops(view: View, task: Task) -> tuple[Action, ...] | str:
     """Give each hop that waits to an agent of its role, while there is room; why not, where nothing is given out."""
+    begins = task.status == "ready"
+    reason = _waiting(view, task) if begins or task.waits_for_children else None
+    if reason := reason or (view.capacity.busy_resource(task) if begins else None):
+        return reason
     actions: list[Action] = []
     left: list[str] = []
     for hop in workflow_of(task).hops:
@@ -559,6 +531,25 @@ def _about(task: Task, hop: HopState, action: str, reason: str, agent: str | Non
     run = hop.lease.run_id if hop.lease is not None else None
     said = f"hop {hop.id}: {reason}"
     return Action(action=action, task_id=task.id, reason=said, agent=agent, run_id=run, hop=hop.id)
+
+
+RUNNING_RULES: tuple[Rule, ...] = (
+    due_hops,
+    _cancelling,
+    _orphaned,
+    _stale,
+    out_of_time,
+    capability_mismatch,
+    _plan_too_long,
+    _overdue,
+    _patience,
+    _at_work,
+)
+BACKLOG_RULES: tuple[Rule, ...] = (_promote, _overdue, _patience)
+READY_RULES: tuple[Rule, ...] = (due_hops, _spent, _assign, _overdue, _patience)
+BLOCKED_RULES: tuple[Rule, ...] = (_overdue, _patience, _held)
+FINISHED_RULES: tuple[Rule, ...] = (_old,)
+REVIEW_RULES: tuple[Rule, ...] = (due_hops, _gate, _overdue, _patience, _reviewed)
 
 
 BACKOFF_MS: Final = 2_000
@@ -725,14 +716,3 @@ def answer_due(handoff: Handoff, seat: Seat | None, default_ms: int) -> int:
         return begun + ACKNOWLEDGED_MS
     due_by = handoff.context.constraints.deadline
     return millis(due_by) if due_by is not None else begun + default_ms
-
-
-def unanswered(handoff: Handoff, due: int) -> Action:
-    """What is to be said of a handoff whose time is over."""
-    return Action(
-        action="handoff_unanswered",
-        task_id=handoff.task_id,
-        reason=f"{handoff.to_agent} has not answered {handoff.id} by {iso(due)}",
-        agent=handoff.to_agent,
-        handoff_id=handoff.id,
-    )

@@ -81,7 +81,8 @@ class Tick:
         if dry_run:
             kept, refused = self._foreseen(planned.actions)
             return _told(planned, (*dispatched, *kept, *mailed), (*planned.left, *refused), dry_run=True)
-        tasks = {task.id: task for task in (*snapshot.running, *_waiting(snapshot), *snapshot.finished)}
+        every = (getattr(snapshot, group) for group in _GROUPS)
+        tasks: dict[str, Task] = {task.id: task for group in every for task in group}
         done: list[Action] = []
         left = list(planned.left)
         for action in planned.actions:
@@ -153,15 +154,13 @@ class Tick:
                     plan(msgspec.structs.replace(alone, **{group: (task,)}), crew, self._policy, now)
                     kept.append(task)
                 except Exception as error:  # noqa: BLE001 - the edge of one task
-                    left.append(LeftAlone(task_id=task.id, reason=self._unplanned(task, error)))
+                    if wait := self._faults.wait(("plan", task.id)):
+                        why_not = f"no plan can be made for it; it is looked at again in {wait:.0f} s"
+                    else:
+                        why_not = self._faults.failed(("plan", task.id), "planning", task.id, error)
+                    left.append(LeftAlone(task_id=task.id, reason=why_not))
             sound[group] = tuple(kept)
         return msgspec.structs.replace(snapshot, **sound), left
-
-    def _unplanned(self, task: Task, error: Exception) -> str:
-        key = ("plan", task.id)
-        if wait := self._faults.wait(key):
-            return f"no plan can be made for it; it is looked at again in {wait:.0f} s"
-        return self._faults.failed(key, "planning", task.id, error)
 
     def _sooner(self, planned: Plan) -> Plan:
         """The plan, looked at again when something that failed is to be tried again, or what ends may have ended."""
@@ -237,10 +236,6 @@ class Tick:
         if action.action == "retention":
             return self._housekeeping.prune()
         return self._tasks.carry_out(action, task)
-
-
-def _waiting(snapshot: Snapshot) -> tuple[Task, ...]:
-    return (*snapshot.backlog, *snapshot.ready, *snapshot.blocked, *snapshot.review)
 
 
 def _told(planned: Plan, actions: tuple[Action, ...], left: tuple[LeftAlone, ...], *, dry_run: bool) -> Ticked:

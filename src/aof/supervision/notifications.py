@@ -22,7 +22,7 @@ from aof.kernel.ports import Channel, ChannelFailed, Deliveries, Delivery, Notif
 from aof.store.port import Clock, EventLog
 from aof.tasks.model import Task
 
-Look = Callable[[str], Task]
+Look = Callable[[str], Task]  # finds a task as it is now, and raises where it cannot
 _KINDS: Final[dict[str, NotificationKind]] = {
     "task.transitioned": "status",
     "task.sla_alert": "sla",
@@ -35,11 +35,6 @@ _KINDS: Final[dict[str, NotificationKind]] = {
 def is_news(event: Event) -> bool:
     """Whether the event may be news for somebody."""
     return event.type in _KINDS or event.type == ESCALATED or "notify" in event.payload
-
-
-def event_news(event: Event, look: Look) -> Notification:
-    """What such an event says. `look` finds a task as it is now, and raises where it cannot."""
-    return _of_mail(event) if event.type == ESCALATED else news_of(event, look(event.task_id))
 
 
 def _of_mail(event: Event) -> Notification:
@@ -77,14 +72,10 @@ def news_of(event: Event, task: Task) -> Notification:
         else payload.get("reason") or payload.get("closed_reason"),
         kind=kind,
         priority=task.priority,
-        agent=_concerned(task),
+        agent=task.lease.agent if task.lease is not None else task.routing.agent,
         to=payload.get("notify"),
         handoff_id=payload.get("handoffId") if "notify" in payload else None,
     )
-
-
-def _concerned(task: Task) -> str | None:
-    return task.lease.agent if task.lease is not None else task.routing.agent
 
 
 LOOKED_AT: Final = ("review", "blocked", "done", "deadletter")
@@ -110,12 +101,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
             "mail": self.mail,
             "question": self.questions,
         }
-        wanted = taken[news.kind]
-        return wanted and (not self.priorities or news.priority in self.priorities) and self._concerns(news)
-
-    def _concerns(self, news: Notification) -> bool:
         names = (news.agent or "", news.actor)
-        return not self.agents or any(fnmatchcase(name, one) for name in names for one in self.agents)
+        return (
+            taken[news.kind]
+            and (not self.priorities or news.priority in self.priorities)
+            and (not self.agents or any(fnmatchcase(name, one) for name in names for one in self.agents))
+        )
 
 
 SHOWN: Final = 20  # pieces of news in one message
@@ -263,7 +254,7 @@ class Outbox:
             if not is_news(event):
                 continue
             try:
-                news = event_news(event, self._look)
+                news = _of_mail(event) if event.type == ESCALATED else news_of(event, self._look(event.task_id))
             except AofError:  # the task is gone, or its file cannot be read: who asks for it is told
                 continue
             if not self.plan.rules.take(news) or self._repeats(news, known):

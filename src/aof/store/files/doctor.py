@@ -33,7 +33,6 @@ from aof.store.files.store import FilesystemStore
 from aof.store.files.working_copy import file_status
 from aof.store.fold import Folded
 from aof.support.confined_folder import is_link
-from aof.tasks.model import Task
 
 _ROUNDS = 6
 _UNMERGED_SHOWN, _UNMERGED_NAMED = 20, 3
@@ -382,10 +381,9 @@ def _put_back(case: Case, now: int) -> None:
     for task_id, folders in case.scan.places.items():
         one = case.folded.get(task_id)
         known = one.task if one is not None else None
-        if any(
-            (version := version_of(store, task_id, folder)) and (known is None or _is_later_version(known, version))
-            for folder in folders
-        ):
+        versions = [version_of(store, task_id, folder) for folder in folders]
+        later = known is None or any(one.rev > known.rev and same_task(known, one) for one in versions if one)
+        if any(versions) and later:  # a file of another task is never put over it
             restore_task(store, task_id, now)
     if not store.reader.newest():  # nothing could be put back, and nobody could go on beside what is left
         for path in list(creation.remains_of_log(store.paths)):
@@ -409,11 +407,6 @@ def _clear_journal(store: FilesystemStore) -> None:
             store.intents.clear(lock, store.log.position)
     finally:
         store.locks.release(held)
-
-
-def _is_later_version(known: Task, version: Task) -> bool:
-    """Whether a file has a later version of the same task; one of another task is never put over it."""
-    return version.rev > known.rev and same_task(known, version)
 
 
 _FIX = (
@@ -518,7 +511,9 @@ def check_histories(case: Case) -> list[DoctorFinding]:
 def _waiting(case: Case, tips: int, documents: list[str]) -> Iterator[DoctorFinding]:
     store = case.store
     what = f"{tips} clones have written to the log since their histories were last merged"
-    yield DoctorFinding(Problem("several_histories", "events/", what, MERGE), 1, lambda _now: _merge(store))
+    yield DoctorFinding(
+        Problem("several_histories", "events/", what, MERGE), 1, lambda _now: store.working_copy.merge(dry_run=False)
+    )
     doubled = [(task_id, places) for task_id, places in sorted(case.scan.places.items()) if len(places) > 1]
     for task_id, places in doubled[:_SHOWN]:
         where = ", ".join(store.paths.relative(store.paths.task(place, task_id)) for place in places)
@@ -538,7 +533,3 @@ def _marked(case: Case, paths: list[str], holds_marks: Callable[[bytes], object]
     for path in marked[:_SHOWN]:
         what = "it has conflict markers of git"
         yield DoctorFinding(Problem("conflict_marks", case.store.paths.relative(path), what, MERGE))
-
-
-def _merge(store: FilesystemStore) -> None:
-    store.working_copy.merge(dry_run=False)

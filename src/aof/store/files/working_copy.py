@@ -56,7 +56,8 @@ class FileWorkingCopy:
     def odd_files(self, tasks: Iterable[Task]) -> Iterator[Task]:
         """Those whose files differ from what the log wrote; a file that nobody has touched since is not read again."""
         day, _ = self._store.reader.end()
-        latest = changed_at(self._store.paths.log(day)) if day else 0
+        log = _fingerprint(self._store.paths.log(day)) if day else None
+        latest = log[0] if log is not None else 0
         return self._fingerprints.differing(tasks, self._store.paths.place_of, self.file_status, latest)
 
     def changes(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -283,14 +284,9 @@ class _OpenFolders(dict[str, int]):
 
 
 def _fingerprint(path: str) -> tuple[int, int, int] | None:
+    """When the system last noted a change of the file, in nanoseconds; its inode and its size."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except OSError:
         return None
     return found.st_ctime_ns, found.st_ino, found.st_size
-
-
-def changed_at(path: str) -> int:
-    """When the system last noted a change of the file, in nanoseconds; 0 where there is none."""
-    found = _fingerprint(path)
-    return found[0] if found is not None else 0

@@ -39,7 +39,7 @@ TESTED = (
     "faults/test_unfit_files.py",
     "store/files/integrity/test_log_damage.py",
     "faults/test_leftovers.py",
-    "handoffs/test_delegation.py",
+    "handoffs/test_handoffs.py",
     "e2e/test_clone_merges.py",
     "e2e/test_merge_driver.py",
 )
