@@ -31,8 +31,8 @@ from tests.support.room import MONDAY, Room
 
 _MEMORY, _ENOUGH = "/dev/shm", 2 << 30  # containers often have 64 MB there
 
-settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any-machine")
+for name, examples in (("quick", 50), ("full", 300)):
+    settings.register_profile(name, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ENOUGH:
     os.environ["TMPDIR"] = tempfile.tempdir = _MEMORY
@@ -42,6 +42,11 @@ atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What draws its cases draws more of them where the long sweeps run, too."""
+    settings.load_profile("quick" if config.option.markexpr else "full")
 
 
 @pytest.fixture

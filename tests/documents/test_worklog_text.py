@@ -400,7 +400,7 @@ def test_dense_text_needs_a_paraphrase_and_a_link_needs_words() -> None:
 # --- A line of any length and make is read in time that grows with its length; with other patterns this never ends
 
 
-LONG = 50_000
+LONG = 20_000
 BEGINNINGS = (
     "",
     "# ",

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aof.errors import AofError, ContextConflict, FileLocked, OutOfScope
@@ -447,7 +447,6 @@ def step(world: World, what: str, task: str, agent: str, path: str) -> None:
             world.act(kind, task, agent if actor == "ada" else actor, **fields)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(STEPS, max_size=25))
 def test_whatever_happens_the_dead_hold_no_lock_and_no_two_runs_exclude_each_other(
     steps: list[tuple[str, str, str]],

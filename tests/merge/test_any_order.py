@@ -286,7 +286,7 @@ def _foreign(lanes: list[Lane], tips: list[str], tip: str) -> set[str] | None:
     }
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 10**6))
 def test_any_order_and_grouping_of_merges_gives_the_same_bytes_and_loses_nothing(seed: int) -> None:
     _assert_same_in_any_order(seed)

@@ -364,7 +364,6 @@ DOCUMENTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=300)
 @given(ODD | DOCUMENTS)
 def test_any_document_is_a_chart_or_has_an_error_with_a_fix(document: Any) -> None:
     judged = validate_chart(document)
@@ -379,7 +378,7 @@ def test_any_document_is_a_chart_or_has_an_error_with_a_fix(document: Any) -> No
 EXAMPLE = REFERENCE.split("```yaml\n")[1].split("```")[0]
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_file_that_was_cut_or_scribbled_on_is_reported_and_never_crashes(tmp_path: Path, data: st.DataObject) -> None:
     text = EXAMPLE

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aof.api.fabric import Fabric
@@ -552,7 +552,6 @@ HEARTBEATS = st.none() | st.builds(
 
 @requirement("task.status.mapping-total")
 @given(fields=FIELDS, heartbeat=HEARTBEATS, stale=st.booleans())
-@settings(max_examples=150)
 def test_every_combination_has_exactly_one_status(
     fields: dict[str, Any], heartbeat: Heartbeat | None, *, stale: bool
 ) -> None:

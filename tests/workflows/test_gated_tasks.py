@@ -473,7 +473,7 @@ def _assert_some_action_leads_on(data: st.DataObject, steps: int) -> None:
     world.assert_replay_is_the_same()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
+@settings(deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_from_every_state_some_action_leads_on_to_an_end(data: st.DataObject) -> None:
     _assert_some_action_leads_on(data, 25)
@@ -486,7 +486,7 @@ def test_from_every_state_of_a_long_walk_some_action_leads_on_to_an_end(data: st
     _assert_some_action_leads_on(data, 60)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
+@settings(deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_whatever_the_hops_say_the_workflow_ends_by_itself(data: st.DataObject) -> None:
     """Only outcomes, failures and silence, no helping hand: it ends, or is held with a reason."""

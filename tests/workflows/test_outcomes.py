@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aof.errors import HopRoleMismatch
@@ -385,7 +385,6 @@ def test_every_drawn_template_is_sound(document: dict[str, Any]) -> None:
     assert validate_template(document).template is not None
 
 
-@settings(max_examples=200)
 @given(
     st.fixed_dictionaries(
         {
