@@ -157,11 +157,6 @@ def test_two_names_of_one_file_get_one_block(aof: Aof, tmp_path: Path) -> None:
     assert (tmp_path / "CLAUDE.md").is_symlink()
 
 
-def test_an_unknown_agent_is_refused_with_the_known_ones(aof: Aof, tmp_path: Path) -> None:
-    refused = aof("init", "--agent", "clippy", "--json")
-    assert (refused.code, "claude" in refused.error["hint"]) == (2, True)
-
-
 @pytest.mark.parametrize(("answer", "written"), [("y\n", True), ("n\n", False), ("\n", False)])
 def test_on_a_terminal_a_person_is_shown_the_changes_and_asked(tmp_path: Path, answer: str, written: bool) -> None:  # noqa: FBT001
     (tmp_path / "CLAUDE.md").write_text("# Mine\n")
