@@ -139,9 +139,7 @@ def mail_send(
     | None = None,
 ) -> SentMail:
     """Leave a message for an agent, a role, the maintainer or all."""
-    command = mail_service.SendMail(
-        actor=context.actor,
-        agent=from_agent,
+    mail = mail_rules.Mail(
         receiver=to,
         subject=subject,
         type=type,
@@ -151,6 +149,11 @@ def mail_send(
         closure_owner=closure_owner,
         review_scope=review_scope,
         response_needed_by=needed_by,
+    )
+    command = mail_service.SendMail(
+        actor=context.actor,
+        agent=from_agent,
+        mail=mail,
         content=payload,
         format=format,
         ask=ask,

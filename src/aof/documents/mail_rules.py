@@ -542,7 +542,7 @@ _REFERENCE: Final = re.compile(r"\b[A-Z]{2,}-[A-Za-z0-9-]*[0-9]")
 class Mail(msgspec.Struct, frozen=True, kw_only=True):
     """What a sender gives; what is None is left to the rules. `payload` is what was found in the body."""
 
-    sender: str
+    sender: str = ""
     receiver: str
     type: str = "request"
     priority: str = "P2"

@@ -51,15 +51,7 @@ class MailCommand(projection.DocumentCommand, frozen=True, kw_only=True):
 class SendMail(MailCommand, frozen=True, kw_only=True):
     """Leave a message for somebody. `content` is what is to be reviewed; else the body may hold a payload."""
 
-    receiver: str
-    type: str
-    priority: str
-    subject: str
-    body: str = ""
-    closure_owner: str | None = None
-    review_scope: str = "none"
-    response_needed_by: str | None = None
-    related: str | None = None
+    mail: mail_rules.Mail
     content: str | None = None
     format: str = "full-text"
     ask: str = "review-only"
@@ -71,7 +63,7 @@ class SendMail(MailCommand, frozen=True, kw_only=True):
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The mailbox, and the archive for its numbers; the WORKLOG where the message tells of a handoff."""
         own = super().needs(known, needs)
-        if self.type != "handoff-ready":
+        if self.mail.type != "handoff-ready":
             return own
         names, paths = own.names | {lock_of(worklog_text.NAME)}, {worklog_text.PATH, worklog_text.ARCHIVE}
         return msgspec.structs.replace(own, names=names, documents=own.documents | paths)
@@ -91,11 +83,11 @@ class SendMail(MailCommand, frozen=True, kw_only=True):
 
     def _unposted(self, records: Records, message: MailMessage) -> AofError | None:
         """Why a message cannot stand for a handoff: the WORKLOG has none of the sender that it refers to."""
-        if self.type != "handoff-ready":
+        if self.mail.type != "handoff-ready":
             return None
         texts = (records.documents[path] for path in (worklog_text.ARCHIVE, worklog_text.PATH))
         entries = [entry for text in texts for entry in parse_worklog(text).entries]
-        said = "\n".join((message.subject, message.body, self.related or ""))
+        said = "\n".join((message.subject, message.body, self.mail.related or ""))
         if conflicts.handed_over(entries, self.acting, said):
             return None
         return MissingPart(
@@ -105,36 +97,26 @@ class SendMail(MailCommand, frozen=True, kw_only=True):
         )
 
     def _mail(self, now: int) -> mail_rules.Mail | AofError:
-        if problem := kernel_limits.text("body", self.body, BODY) or kernel_limits.text("payload", self.content, BODY):
+        if problem := kernel_limits.text("body", self.mail.body, BODY) or kernel_limits.text(
+            "payload", self.content, BODY
+        ):
             return problem
-        body = trimmed_body(plain_text(self.body))
+        body = trimmed_body(plain_text(self.mail.body))
         if self.content is not None:
             block = self._payload(now)
             if isinstance(block, AofError):
                 return block
             body = f"{body}\n\n{mail_cards.payload_block(block)}".strip("\n")
-        return mail_rules.Mail(
-            sender=self.acting,
-            receiver=self.receiver,
-            type=self.type,
-            priority=self.priority,
-            subject=self.subject,
-            body=body,
-            closure_owner=self.closure_owner,
-            review_scope=self.review_scope,
-            response_needed_by=self.response_needed_by,
-            related=self.related,
-            payload=mail_cards.found_in(body),
-        )
+        return msgspec.structs.replace(self.mail, sender=self.acting, body=body, payload=mail_cards.found_in(body))
 
     def _payload(self, now: int) -> mail_rules.ReviewPayload | AofError:
         assert self.content is not None
         content = plain_text(self.content) + "\n"
-        root = mail_rules.token_root(day(now), self.topic or self.subject, self.seq)
+        root = mail_rules.token_root(day(now), self.topic or self.mail.subject, self.seq)
         found = mail_rules.ReviewPayload(
             revision=mail_rules.token(root, content, self.part),
             format=self.format,
-            scope=self.review_scope,
+            scope=self.mail.review_scope,
             ask=self.ask,
             files=self.files,
             content=content,
