@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from aof.api.fabric import Fabric
 from aof.errors import AofError
 from aof.handoffs.answers import group_state
-from aof.handoffs.audit_operations import Pending
 from aof.handoffs.model import AGGREGATIONS, Aggregation, Handoff, is_format_1, is_handoff_id, is_part, uuid4
-from aof.handoffs.operations import escaped_mermaid
+from aof.handoffs.operations import Pending, escaped_mermaid
 from aof.kernel.events import Draft
 from aof.kernel.model import Policy
 from aof.runs.brief import brief, prime

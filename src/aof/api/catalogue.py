@@ -13,10 +13,10 @@ import msgspec
 from msgspec.structs import FieldInfo
 
 from aof.api.signatures import operations_of
-from aof.documents import charter_operations, conflict_operations, mail_operations, worklog_operations
+from aof.documents import charter_operations, mail_operations, worklog_operations
 from aof.errors import InvalidInput
-from aof.handoffs import audit_operations, shared_work
 from aof.handoffs import operations as handoffs_operations
+from aof.handoffs import shared_work
 from aof.interchange import service as interchange_service
 from aof.jobs import operations as jobs_operations
 from aof.kernel.declarations import SCOPES, Effect, Operation, Params, Scope, Tier
@@ -50,8 +50,8 @@ __all__ = [
 
 MODULES: Final = (  # whose functions are operations, in the order in which tools and pages list these
     tasks_operations, runs_operations, tasks_changes, inbox, queries_operations, brief, portable_operations, views,
-    org_operations, messages_service, handoffs_operations, audit_operations, shared_work, mail_operations,
-    charter_operations, conflict_operations, workflows_operations, worklog_operations, jobs_operations, tick,
+    org_operations, messages_service, handoffs_operations, shared_work, mail_operations,
+    charter_operations, worklog_operations, workflows_operations, jobs_operations, tick,
     maintenance_operations, interchange_service,
 )  # fmt: skip
 OPERATIONS: Final[tuple[Operation, ...]] = tuple(one for module in MODULES for one in operations_of(module))

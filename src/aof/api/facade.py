@@ -34,9 +34,8 @@ METHODS = {
     "aof.handoffs.operations": (
         "handoff_new handoff_accept handoff_reject handoff_defer handoff_return handoff_answer handoff_escalate "
         "handoff_reroute handoff_withdraw handoff_resend handoff_show handoff_list handoff_inbox handoff_group "
-        "handoff_chain "
+        "handoff_chain audit audit_verify audit_prune "
     ),
-    "aof.handoffs.audit_operations": ("audit audit_verify audit_prune "),
     "aof.handoffs.shared_work": (
         "lock unlock locks context_show context_set context_decide context_artifact preflight "
     ),
@@ -45,11 +44,11 @@ METHODS = {
         "mail_show mail_check mail_archive mail_export "
     ),
     "aof.documents.charter_operations": ("charter_init charter_amend charter_sign charter_show charter_check "),
-    "aof.documents.conflict_operations": ("conflict_list conflict_show conflict_settle conflict_default "),
-    "aof.workflows.operations": ("workflows workflow_check workflow_show workflow_attach "),
     "aof.documents.worklog_operations": (
-        "worklog_now worklog_add worklog_decide worklog_show catch_up worklog_check worklog_compact "
+        "worklog_now worklog_add worklog_decide worklog_show catch_up worklog_check worklog_compact conflict_list "
+        "conflict_show conflict_settle conflict_default "
     ),
+    "aof.workflows.operations": ("workflows workflow_check workflow_show workflow_attach "),
     "aof.jobs.operations": ("job_add job_list job_show job_pause job_resume job_run job_rm "),
     "aof.scheduler.tick": ("tick recover "),
     "aof.maintenance.operations": ("sync merge verify doctor:examine "),

@@ -7,16 +7,22 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aof.documents.charter_operations import CharterChecked, CharterShown
-from aof.documents.conflict_operations import Conflicts, ConflictShown, Posted
 from aof.documents.mail_operations import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
 from aof.documents.mail_rules import MailMessage
 from aof.documents.worklog import EntryEnvelope
-from aof.documents.worklog_operations import Compacted, DocumentCheck, Pinned, WorklogView
+from aof.documents.worklog_operations import (
+    Compacted,
+    Conflicts,
+    ConflictShown,
+    DocumentCheck,
+    Pinned,
+    Posted,
+    WorklogView,
+)
 from aof.handoffs.answers import Group
-from aof.handoffs.audit_operations import AuditPruned, AuditRecords, AuditVerified
 from aof.handoffs.context import Artifact
 from aof.handoffs.model import Handoff
-from aof.handoffs.operations import Handoffs, StartedHandoff, TakenHandoff
+from aof.handoffs.operations import AuditPruned, AuditRecords, AuditVerified, Handoffs, StartedHandoff, TakenHandoff
 from aof.handoffs.shared_work import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
 from aof.interchange.service import Exported, Imported
 from aof.jobs.operations import JobList, JobRan, JobRemoved, JobShown
@@ -1312,49 +1318,6 @@ class Facade:
     def charter_check(self, *, agent: str | None = None, changed: Sequence[str] = ()) -> CharterChecked:
         """What is wrong with the charter, and which locks and changed files lie outside of their owner's lane."""
 
-    def conflict_list(self, *, settled: bool = False) -> Conflicts:
-        """Open proposals and disagreements, and what waits for the maintainer."""
-
-    def conflict_show(self, conflict_id: str) -> ConflictShown:
-        """A proposal or a disagreement with everything that belongs to it."""
-
-    def conflict_settle(
-        self,
-        conflict_id: str,
-        text: str,
-        *,
-        agent: str | None = None,
-        reasons: Sequence[str] = (),
-        actor: str | None = None,
-    ) -> Posted:
-        """Record what was agreed or decided, as a decision that links back."""
-
-    def conflict_default(
-        self,
-        conflict_id: str,
-        text: str,
-        *,
-        agent: str | None = None,
-        reasons: Sequence[str] = (),
-        actor: str | None = None,
-    ) -> Posted:
-        """Go on with the lower-risk way for the time being; it waits for the maintainer's decision."""
-
-    def workflows(self) -> tuple[str, ...]:
-        """The names of the workflows that tasks can be created with."""
-
-    def workflow_check(self, name: str | None = None) -> tuple[WorkflowReport, ...]:
-        """Check the workflow templates.
-
-        Everything that is wrong with one of them or with all, with its line and what helps.
-        """
-
-    def workflow_show(self, name: str) -> Portrait:
-        """A workflow, or how far a task is in its workflow."""
-
-    def workflow_attach(self, task_id: str, *, actor: str | None = None, expect_rev: int | None = None) -> Moved:
-        """Start the workflow that a hand-written task names."""
-
     def worklog_now(
         self, text: str, *, agent: str | None = None, line: str = "now", actor: str | None = None
     ) -> Pinned:
@@ -1433,6 +1396,49 @@ class Facade:
 
     def worklog_compact(self, *, agent: str | None = None, actor: str | None = None) -> Compacted:
         """Move the finished sessions of the WORKLOG to its archive."""
+
+    def conflict_list(self, *, settled: bool = False) -> Conflicts:
+        """Open proposals and disagreements, and what waits for the maintainer."""
+
+    def conflict_show(self, conflict_id: str) -> ConflictShown:
+        """A proposal or a disagreement with everything that belongs to it."""
+
+    def conflict_settle(
+        self,
+        conflict_id: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        reasons: Sequence[str] = (),
+        actor: str | None = None,
+    ) -> Posted:
+        """Record what was agreed or decided, as a decision that links back."""
+
+    def conflict_default(
+        self,
+        conflict_id: str,
+        text: str,
+        *,
+        agent: str | None = None,
+        reasons: Sequence[str] = (),
+        actor: str | None = None,
+    ) -> Posted:
+        """Go on with the lower-risk way for the time being; it waits for the maintainer's decision."""
+
+    def workflows(self) -> tuple[str, ...]:
+        """The names of the workflows that tasks can be created with."""
+
+    def workflow_check(self, name: str | None = None) -> tuple[WorkflowReport, ...]:
+        """Check the workflow templates.
+
+        Everything that is wrong with one of them or with all, with its line and what helps.
+        """
+
+    def workflow_show(self, name: str) -> Portrait:
+        """A workflow, or how far a task is in its workflow."""
+
+    def workflow_attach(self, task_id: str, *, actor: str | None = None, expect_rev: int | None = None) -> Moved:
+        """Start the workflow that a hand-written task names."""
 
     def job_add(
         self,

@@ -16,9 +16,9 @@ from aof.documents.mail_rules import PATH as MAILBOX
 from aof.errors import AofError
 from aof.handoffs import answers
 from aof.handoffs import delegation as handoffs_delegation
-from aof.handoffs.audit_operations import Pending, Retention
 from aof.handoffs.initiation import Initiate
 from aof.handoffs.model import Handoff, Trigger
+from aof.handoffs.operations import Pending, Retention
 from aof.handoffs.payload import HandoffProposal
 from aof.jobs import rules as jobs_rules
 from aof.jobs.operations import dispatched

@@ -1358,30 +1358,6 @@ VERBS: tuple[Verb, ...] = (
         example="aof job add nightly --cron '0 2 * * *' --title 'Nightly check'",
     ),
     Verb(
-        "conflict",
-        "see open proposals and disagreements, and settle them",
-        "messages:conflict",
-        section="team",
-        order=50,
-        arguments=(
-            Argument("list|show|settle|default", "what to do", required=False, target="action"),
-            Argument("CONFLICT", "with show or settle or default: proposal (PROP-001), counter-recommendation or escalation (WL-…)", required=False, target="conflict_id"),
-            Argument("TEXT", "with settle or default: what was agreed, decided or is done meanwhile", required=False, target="text", also=("--text",)),
-        ),
-        options=(
-            Option("--settled", "also those that are settled", actions=("list",)),
-            Option("--agent", "agent that says it; else the caller", metavar="A", actions=("settle", "default")),
-            Option("--reason", "a reason; may be repeated", metavar="T", kind="many", target="reasons", actions=("settle", "default")),
-        ),
-        actions=(
-            VerbAction("list", "open proposals and disagreements, and what waits for the maintainer", "aof conflict list [OPTIONS]", "aof conflict"),
-            VerbAction("show", "a proposal or a disagreement with everything that belongs to it", "aof conflict show CONFLICT", "aof conflict show PROP-001"),
-            VerbAction("settle", "record what was agreed or decided, as a decision that links back", "aof conflict settle CONFLICT TEXT [OPTIONS]", "aof conflict settle PROP-001 'we do it'"),
-            VerbAction("default", "go on with the lower-risk way for the time being; it waits for the maintainer's decision", "aof conflict default CONFLICT TEXT [OPTIONS]", "aof conflict default WL-0123456789abcdef 'keep the old format'"),
-        ),
-        example="aof conflict settle WL-0123456789abcdef 'use JSON Lines' --agent ada",
-    ),
-    Verb(
         "worklog",
         "read and write the team's WORKLOG, check or compact it",
         "messages:worklog",
@@ -1436,6 +1412,30 @@ VERBS: tuple[Verb, ...] = (
             VerbAction("compact", "move the finished sessions of the WORKLOG to its archive", "aof worklog compact [OPTIONS]", "aof worklog compact"),
         ),
         example='aof worklog now --agent swe-backend "the parser"',
+    ),
+    Verb(
+        "conflict",
+        "see open proposals and disagreements, and settle them",
+        "messages:conflict",
+        section="team",
+        order=50,
+        arguments=(
+            Argument("list|show|settle|default", "what to do", required=False, target="action"),
+            Argument("CONFLICT", "with show or settle or default: proposal (PROP-001), counter-recommendation or escalation (WL-…)", required=False, target="conflict_id"),
+            Argument("TEXT", "with settle or default: what was agreed, decided or is done meanwhile", required=False, target="text", also=("--text",)),
+        ),
+        options=(
+            Option("--settled", "also those that are settled", actions=("list",)),
+            Option("--agent", "agent that says it; else the caller", metavar="A", actions=("settle", "default")),
+            Option("--reason", "a reason; may be repeated", metavar="T", kind="many", target="reasons", actions=("settle", "default")),
+        ),
+        actions=(
+            VerbAction("list", "open proposals and disagreements, and what waits for the maintainer", "aof conflict list [OPTIONS]", "aof conflict"),
+            VerbAction("show", "a proposal or a disagreement with everything that belongs to it", "aof conflict show CONFLICT", "aof conflict show PROP-001"),
+            VerbAction("settle", "record what was agreed or decided, as a decision that links back", "aof conflict settle CONFLICT TEXT [OPTIONS]", "aof conflict settle PROP-001 'we do it'"),
+            VerbAction("default", "go on with the lower-risk way for the time being; it waits for the maintainer's decision", "aof conflict default CONFLICT TEXT [OPTIONS]", "aof conflict default WL-0123456789abcdef 'keep the old format'"),
+        ),
+        example="aof conflict settle WL-0123456789abcdef 'use JSON Lines' --agent ada",
     ),
     Verb(
         "prime",
