@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from aof.api.fabric import Fabric
-from tests.support.delegated import IMPATIENT, fabric_of, output, portable, run_at
+from tests.support.delegated import IMPATIENT, PATIENT, fabric_of, output, portable, run_at
 from tests.support.requirements import requirement
 from tests.support.scripted_peer import ScriptedPeer, serving
 
@@ -46,10 +46,15 @@ def says(peer: ScriptedPeer, method: str, *answers: Answer) -> None:
 def end(fabric: Fabric, peer: ScriptedPeer, **more: Any) -> tuple[str, str]:
     """How a task ends at this peer: the code and the cause of its error."""
     task_id = fabric.create("Deal with it").task_id
-    task = run_at(fabric, task_id, peer.address, **({"patience": IMPATIENT} | more))
+    task = run_at(fabric, task_id, peer.address, **more)
     assert not [event for event in fabric.events(task_id=task_id) if event.type == "task.completed"]
     assert task.last_error is not None
     return task.last_error.code, task.last_error.cause
+
+
+def lost(fabric: Fabric, peer: ScriptedPeer, patience: float = IMPATIENT) -> bool:
+    """Whether the task is lost at this peer, from which nothing is to come."""
+    return end(fabric, peer, patience=patience) == ("peer_unreachable", "lost")
 
 
 @pytest.mark.parametrize("fault", ["garbage", "silent", "broken"])
@@ -57,19 +62,19 @@ def end(fabric: Fabric, peer: ScriptedPeer, **more: Any) -> tuple[str, str]:
 def test_a_peer_that_sends_garbage_or_nothing_or_fails_itself_is_lost(fabric: Fabric, where: str, fault: str) -> None:
     with serving(ScriptedPeer("completed")) as peer:
         setattr(peer, fault, {where})
-        assert end(fabric, peer, patience=0.2 if fault == "silent" else IMPATIENT) == ("peer_unreachable", "lost")
+        assert lost(fabric, peer, 0.2 if fault == "silent" else IMPATIENT)
 
 
 def test_a_peer_that_is_not_there_is_lost(fabric: Fabric) -> None:
     with serving(ScriptedPeer("completed")) as peer:
         pass
-    assert end(fabric, peer) == ("peer_unreachable", "lost")
+    assert lost(fabric, peer)
 
 
 def test_a_peer_that_answers_about_another_task_when_asked_is_lost(fabric: Fabric) -> None:
     with serving(ScriptedPeer("completed")) as peer:
         says(peer, "GetTask", peer.task("completed") | {"id": "another"})
-        assert end(fabric, peer) == ("peer_unreachable", "lost")
+        assert lost(fabric, peer)
 
 
 @pytest.fixture
@@ -92,7 +97,7 @@ def test_a_card_that_leads_to_another_host_is_refused(fabric: Fabric, other: Scr
 def test_a_peer_that_redirects_to_another_host_is_lost(fabric: Fabric, other: ScriptedPeer, where: str) -> None:
     with serving(ScriptedPeer("completed")) as peer:
         peer.redirects = {where: f"{other.address}/rpc"}
-        assert end(fabric, peer) == ("peer_unreachable", "lost")
+        assert lost(fabric, peer)
 
 
 @pytest.mark.parametrize("redirected", [True, False])
@@ -102,7 +107,8 @@ def test_an_artifact_on_another_host_is_not_fetched(fabric: Fabric, other: Scrip
             peer.redirects = {"/x": f"{other.address}/x"}
         address = peer.address if redirected else other.address
         peer.artifacts = [{"artifactId": "a", "parts": [{"url": f"{address}/x"}]}]
-        assert end(fabric, peer) == ("artifact_missing" if redirected else "peer_refused", "failed")
+        code = "artifact_missing" if redirected else "peer_refused"
+        assert end(fabric, peer, patience=IMPATIENT if redirected else PATIENT) == (code, "failed")
 
 
 def test_a_peer_that_says_done_on_its_stream_and_not_when_asked_is_not_believed(fabric: Fabric) -> None:
@@ -145,14 +151,14 @@ def test_an_answer_that_unpacks_to_much_more_than_was_sent_is_refused(fabric: Fa
 def test_an_answer_that_is_nested_without_end_is_none(fabric: Fabric, where: str) -> None:
     with serving(ScriptedPeer("completed")) as peer:
         peer.encoded[where] = ("identity", b"[" * 1_000_000)
-        assert end(fabric, peer) == ("peer_unreachable", "lost")
+        assert lost(fabric, peer)
 
 
 @pytest.mark.parametrize("message", [{}, {"messageId": "m"}, {"messageId": "m", "parts": [{"text": " "}]}])
 def test_a_message_that_says_nothing_is_no_result(fabric: Fabric, message: Answer) -> None:
     with serving(ScriptedPeer("completed")) as peer:
         says(peer, "SendMessage", {"message": message})
-        assert end(fabric, peer) == ("peer_unreachable", "lost")
+        assert lost(fabric, peer)
 
 
 @requirement("task.a2a.artifact-refs")
@@ -189,7 +195,7 @@ def test_a_message_in_answer_to_ours_does_not_complete_a_task_that_the_peer_has_
 def test_a_task_that_cannot_be_one_is_no_answer(fabric: Fabric, wrong: Answer) -> None:
     with serving(ScriptedPeer("completed")) as peer:
         says(peer, "SendMessage", {"task": peer.task("submitted") | wrong})
-        assert end(fabric, peer) == ("peer_unreachable", "lost")
+        assert lost(fabric, peer)
 
 
 def test_a_context_that_cannot_be_kept_leaves_ours_in_place(fabric: Fabric) -> None:
@@ -233,13 +239,13 @@ def test_a_stream_that_is_quiet_is_followed_again_while_the_task_is_worked_on(fa
 def test_a_state_that_nobody_knows_on_a_stream_without_end_is_lost(fabric: Fabric) -> None:
     with serving(ScriptedPeer("celebrating", streams=True)) as peer:
         peer.stream, peer.stays = [update("celebrating")], True
-        assert end(fabric, peer, patience=0.3) == ("peer_unreachable", "lost")
+        assert lost(fabric, peer, 0.3)
 
 
 def test_a_part_that_cannot_be_written_down_is_no_crash(fabric: Fabric) -> None:
     with serving(ScriptedPeer("completed")) as peer:
         peer.artifacts = [{"artifactId": "a", "parts": [{"data": float("inf")}]}]
-        assert end(fabric, peer) == ("artifact_missing", "failed")
+        assert end(fabric, peer, patience=IMPATIENT) == ("artifact_missing", "failed")
 
 
 @pytest.mark.parametrize(

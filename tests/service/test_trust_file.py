@@ -28,6 +28,14 @@ def kept(folder: Path, root: Path | None = None) -> TrustFile:
     return TrustFile(str(root), {"XDG_STATE_HOME": str(folder / "state")})
 
 
+@pytest.fixture
+def trust(tmp_path: Path) -> TrustFile:
+    """What is kept where `RUNS` is trusted."""
+    made = kept(tmp_path)
+    made.save([RUNS], NOW)
+    return made
+
+
 def file_of(folder: Path) -> Path:
     (found,) = (folder / "state/aof/trust").iterdir()
     return found
@@ -57,21 +65,15 @@ def test_a_command_is_trusted_from_when_it_is_saved(tmp_path: Path) -> None:
         {"kind": "notify"},
     ],
 )
-def test_whatever_changes_in_a_command_ends_its_trust(tmp_path: Path, change: dict[str, Any]) -> None:
-    trust = kept(tmp_path)
-    trust.save([RUNS], NOW)
+def test_whatever_changes_in_a_command_ends_its_trust(trust: TrustFile, change: dict[str, Any]) -> None:
     assert not trust.covers(msgspec.structs.replace(RUNS, **change))
 
 
-def test_who_declares_a_command_is_no_part_of_it(tmp_path: Path) -> None:
-    trust = kept(tmp_path)
-    trust.save([RUNS], NOW)
+def test_who_declares_a_command_is_no_part_of_it(trust: TrustFile) -> None:
     assert trust.covers(msgspec.structs.replace(RUNS, source="agent bert"))
 
 
-def test_saving_again_ends_the_trust_in_what_is_no_longer_there(tmp_path: Path) -> None:
-    trust = kept(tmp_path)
-    trust.save([RUNS], NOW)
+def test_saving_again_ends_the_trust_in_what_is_no_longer_there(trust: TrustFile) -> None:
     trust.save([], NOW)
     assert not trust.covers(RUNS)
 
@@ -120,33 +122,27 @@ def test_the_file_is_for_its_owner_only_and_holds_no_values(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
-def test_a_file_that_others_can_write_does_not_count(tmp_path: Path, mode: int) -> None:
-    trust = kept(tmp_path)
-    trust.save([RUNS], NOW)
+def test_a_file_that_others_can_write_does_not_count(trust: TrustFile, tmp_path: Path, mode: int) -> None:
     file_of(tmp_path).chmod(mode)
     assert not trust.covers(RUNS)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_file_of_another_user_does_not_count(tmp_path: Path) -> None:
-    trust = kept(tmp_path)
-    trust.save([RUNS], NOW)
+def test_a_file_of_another_user_does_not_count(trust: TrustFile, tmp_path: Path) -> None:
     os.chown(file_of(tmp_path), 12345, 12345)
     assert not trust.covers(RUNS)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"schemaVersion":1}', "\x00\xff"])
-def test_a_damaged_file_trusts_nothing(tmp_path: Path, text: str) -> None:
-    trust = kept(tmp_path)
-    trust.save([RUNS], NOW)
+def test_a_damaged_file_trusts_nothing(trust: TrustFile, tmp_path: Path, text: str) -> None:
     file_of(tmp_path).write_text(text, encoding="latin-1")
     assert not trust.covers(RUNS)
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_what_is_no_regular_file_is_neither_followed_nor_waited_for(tmp_path: Path, kind: str) -> None:
-    trust = kept(tmp_path)
-    trust.save([RUNS], NOW)
+def test_what_is_no_regular_file_is_neither_followed_nor_waited_for(
+    trust: TrustFile, tmp_path: Path, kind: str
+) -> None:
     file = file_of(tmp_path)
     file.rename(tmp_path / "aside")
     match kind:

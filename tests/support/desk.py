@@ -19,12 +19,12 @@ from tests.support.disks import SteppingDisk
 from tests.support.invariants import fabric_on, open_store
 
 
-class Desk:
-    """One data directory, a fabric on it, and hands."""
+class Workplace:
+    """One data directory, a clock of its own, and the process that works there."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, clock: ManualClock | None = None) -> None:
         self.root = root
-        self.clock = ManualClock()
+        self.clock = clock or ManualClock()
         if not root.exists():
             FilesystemStore.create(str(root), SteppingDisk())
         self.store = open_store(root, self.clock)
@@ -36,6 +36,10 @@ class Desk:
         self.store = open_store(self.root, self.clock, disk=disk or SteppingDisk(), **given)
         self.fabric = fabric_on(self.store, self.clock)
         return self.fabric
+
+
+class Desk(Workplace):
+    """A directory with hands."""
 
     def create(self, title: str = "Write it", **given: Any) -> str:
         """A new task's ID."""

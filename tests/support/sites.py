@@ -4,36 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 from typing import Any
 
-from aof.api.fabric import Fabric
-from aof.store.files.disk import Disk
-from aof.store.files.store import FilesystemStore
 from tests.support.clock import ManualClock
-from tests.support.disks import SteppingDisk
-from tests.support.invariants import fabric_on, open_store
+from tests.support.desk import Workplace
 
 _HERE_ONLY = ("locks", "tmp", "logs", "index.sqlite", "torn", "run_heartbeat.json")
 
 
-class Site:
-    """One data directory, a clock of its own, and the process that works there."""
-
-    def __init__(self, root: Path, clock: ManualClock | None = None) -> None:
-        self.root = root
-        self.clock = clock or ManualClock()
-        if not root.exists():
-            FilesystemStore.create(str(root), SteppingDisk())
-        self.store = open_store(root, self.clock)
-        self.fabric: Fabric = fabric_on(self.store, self.clock)
-
-    def reopen(self, disk: Disk | None = None, **given: Any) -> Fabric:
-        """What the next process does."""
-        self.store.close()
-        self.store = open_store(self.root, self.clock, disk=disk or SteppingDisk(), **given)
-        self.fabric = fabric_on(self.store, self.clock)
-        return self.fabric
+class Site(Workplace):
+    """One of the clones."""
 
     def create(self, title: str) -> str:
         """A new task's ID; time passes, so that no two clones do anything in the same moment."""

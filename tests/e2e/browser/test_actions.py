@@ -94,15 +94,6 @@ def test_a_comment_appears_without_a_reload_and_empties_its_field(person: Person
     expect(field).to_have_value("")
 
 
-def test_a_dead_task_is_retried_with_a_reason(person: Person, page: Page, served: Served) -> None:
-    task = scenes.dead(served)
-    _task(person, page, task)
-    _press(page, "retry")
-    page.get_by_label("Why").fill("the boat is repaired")
-    _send(page)
-    _assert_becomes(served, task, "ready")
-
-
 def test_a_cancellation_asks_first_and_can_be_thought_better_of(person: Person, page: Page, served: Served) -> None:
     task = scenes.waiting(served)
     _task(person, page, task)
@@ -113,17 +104,6 @@ def test_a_cancellation_asks_first_and_can_be_thought_better_of(person: Person, 
     _press(page, "cancel")
     _send(page)
     _assert_becomes(served, task, "cancelled")
-
-
-def test_a_task_is_paused_and_resumed(person: Person, page: Page, served: Served) -> None:
-    task = scenes.waiting(served)
-    _task(person, page, task)
-    _press(page, "pause")
-    _send(page)
-    _assert_becomes(served, task, "blocked")
-    _press(page, "resume")
-    _send(page)
-    _assert_becomes(served, task, "ready")
 
 
 def test_a_running_task_is_released_after_a_question(person: Person, page: Page, served: Served) -> None:

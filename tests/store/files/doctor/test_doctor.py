@@ -206,7 +206,7 @@ def test_a_result_that_nobody_reported_is_put_aside(desk: Desk) -> None:
         "DELETE FROM tasks WHERE place % 1024 = 1",
         "UPDATE tasks SET record = (SELECT record FROM tasks WHERE place % 1024 = 2) WHERE place % 1024 = 1",
         "INSERT INTO edges VALUES ('TASK-2026-03-02-001', 'TASK-2026-03-02-002')",
-        "UPDATE tasks SET record = 'x'",
+        "UPDATE tasks SET record = '{}'",
     ],
 )
 def test_a_wrong_index_is_rebuilt(desk: Desk, sql: str) -> None:

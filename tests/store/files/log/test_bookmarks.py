@@ -7,16 +7,11 @@ from pathlib import Path
 import pytest
 
 from aof.store.files.log import chain
-from aof.store.files.store import FilesystemStore
 from aof.testing import FakeClock
+from tests.support.indexes import store_of
 from tests.support.room import MONDAY, Room
 
 _COMMIT = 8  # events, or fewer
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> Room:
-    return Room(tmp_path / ".aof", FakeClock(MONDAY))
 
 
 def _seqs(room: Room, after: int) -> list[int]:
@@ -65,8 +60,7 @@ def test_a_bookmark_in_a_log_that_another_one_has_replaced_is_not_used(room: Roo
         other.task("done")
     (there,), (here,) = ([*one.root.glob("events/*.jsonl")] for one in (other, room))
     here.write_bytes(there.read_bytes())
-    reader = room.fabric.store.reader if isinstance(room.fabric.store, FilesystemStore) else None
-    assert reader is not None
+    reader = store_of(room.fabric).reader
     wanted = list(other.fabric.store.events(9))
     assert list(reader.events(9)) == wanted
     assert list(reader.events(len(wanted) + 9)) == []

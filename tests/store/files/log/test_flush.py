@@ -23,27 +23,29 @@ from tests.support.scenarios import ONE, Story, Teller, claim, copy, create, pre
 from tests.support.verified import verify
 
 
-def test_a_failed_flush_poisons_the_log_for_everybody_and_is_not_tried_again(bench: Bench) -> None:
+def poison(bench: Bench) -> None:
+    """Let the flush of the second commit fail."""
     bench.append(MONDAY, "one")
-    flushes = bench.disk.flushes
     bench.disk.fails = "flush"
     with pytest.raises(CommitUnknown):
         bench.append(MONDAY, "two")
-    assert bench.disk.flushes == flushes + 1
+
+
+def test_a_failed_flush_poisons_the_log_for_everybody_and_is_not_tried_again(bench: Bench) -> None:
+    poison(bench)
+    flushes = bench.disk.flushes
+    assert flushes == 2, "one for each commit"
     for log in (bench, another(bench)):
         assert log.log.is_poisoned()
         size = bench.file().stat().st_size
         with pytest.raises(LogPoisoned):
             log.append(MONDAY, "three")
         assert bench.file().stat().st_size == size
-    assert bench.disk.flushes == flushes + 1
+    assert bench.disk.flushes == flushes
 
 
 def test_a_healed_log_takes_appends_again(bench: Bench) -> None:
-    bench.append(MONDAY, "one")
-    bench.disk.fails = "flush"
-    with pytest.raises(CommitUnknown):
-        bench.append(MONDAY, "two")
+    poison(bench)
     inode = bench.file().stat().st_ino
     healed = another(bench)
     healed.log.heal()
@@ -57,10 +59,7 @@ def test_a_healed_log_takes_appends_again(bench: Bench) -> None:
 
 
 def test_a_log_whose_healing_fails_stays_poisoned(bench: Bench) -> None:
-    bench.append(MONDAY, "one")
-    bench.disk.fails = "flush"
-    with pytest.raises(CommitUnknown):
-        bench.append(MONDAY, "two")
+    poison(bench)
     for name in ("write_new", "flush", "rename", "sync_dir"):
         bench.disk.fails = name
         with pytest.raises(OSError, match="Input/output error"):

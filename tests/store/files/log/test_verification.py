@@ -7,16 +7,7 @@ from pathlib import Path
 import pytest
 
 from aof.errors import LogDamaged
-from aof.service.bootstrap import init_data_dir, open_fabric
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return Path(init_data_dir(tmp_path / ".aof")[0])
-
-
-def _log(root: Path) -> Path:
-    return next((root / "events").glob("*.jsonl"))
+from aof.service.bootstrap import open_fabric
 
 
 def test_the_whole_history_is_verified(root: Path) -> None:
@@ -46,7 +37,7 @@ def test_a_changed_event_is_found(root: Path) -> None:
     with open_fabric(root) as fabric:
         fabric.create("Honest title")
         fabric.create("Another")
-    log = _log(root)
+    (log,) = (root / "events").glob("*.jsonl")
     log.write_bytes(log.read_bytes().replace(b"Honest title", b"Forged title", 1))
     with open_fabric(root) as fabric, pytest.raises(LogDamaged):
         fabric.verify()
@@ -57,7 +48,7 @@ def test_a_log_that_was_replaced_is_verified_from_its_beginning(root: Path) -> N
         fabric.create("Honest title")
         fabric.verify()
         fabric.create("Another")
-        log = _log(root)
+        (log,) = (root / "events").glob("*.jsonl")
         log.write_bytes(log.read_bytes().replace(b'"seq":2,', b'"seq":2, ', 1))
         with pytest.raises(LogDamaged):
             fabric.verify()
