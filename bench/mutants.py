@@ -3,11 +3,11 @@
     .venv/bin/python -m bench.mutants src/aof/runs/leases.py --tests tests/runs tests/kernel
     .venv/bin/python -m bench.mutants src/aof/tasks/*.py --tests tests/tasks --sample 40 --seed 7
 
-Each mutant is a module with one change: a comparison or condition turned round, a number or a word that something is
-compared with, a returned value or a statement gone. The tests run once to see which of them runs which lines; each
-mutant then gets those that run its line, in a process of its own that never writes a file of the source. A mutant that
-no test fails for is printed: either a test is missing, or the change makes no difference. Processes that a test starts
-run the module as it is.
+Each mutant is a module with one change in a function: a comparison or condition turned round, a number or a word that
+something is compared with, a returned value or a statement gone. The tests run once to see which of them runs which
+lines; each mutant then gets those that run its line, in a fork of a process that has loaded them all. No file is
+changed. A mutant that no test fails for is printed: either a test is missing, or the change makes no difference.
+Processes that a test starts run the module as it is.
 """
 
 from __future__ import annotations
@@ -15,26 +15,24 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import gc
 import importlib
 import json
 import multiprocessing
 import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from importlib.machinery import SourceFileLoader
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from types import CodeType, FrameType, FunctionType
+from typing import Any, NamedTuple, TextIO
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-LIBRARIES = ("anyio", "httpx", "msgspec", "ryaml", "sqlite3", "starlette", "yaml")  # what every process would load
 TURNED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -54,7 +52,7 @@ TURNED: dict[type[ast.AST], type[ast.AST]] = {
     ast.BitOr: ast.BitAnd,
     ast.BitAnd: ast.BitOr,
 }
-STARTUP = 60.0  # seconds that a run may take beyond the time of its tests
+STARTUP = 30.0  # seconds that a run may take beyond the time of its tests
 
 
 class Mutant(NamedTuple):
@@ -178,42 +176,94 @@ class Brief:
         settings.load_profile("mutants")
 
 
-def _tested(tests: Sequence[str], *plugins: object) -> int:
-    """Run these tests here, and nobody sees what they print."""
-    with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-        os.dup2(nowhere.fileno(), 2)
-    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], [Brief(), *plugins]))
+class Judge:
+    """A pytest plugin that tries mutants with the tests that were collected, each in a fork of this process."""
+
+    def __init__(self, options: argparse.Namespace, said: TextIO) -> None:
+        self._options, self._said = options, said
+        self._paths = {module: str(Path(module).resolve()) for module in options.modules}
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """In place of running the tests."""
+        session.config.pluginmanager.unregister(name="terminalreporter")
+        for path in self._paths.values():
+            importlib.import_module(path.rpartition("/src/")[2].removesuffix(".py").replace("/", "."))
+        self._items = {item.nodeid: item for item in session.items}
+        self._trace = self._traced(session)
+        for module, path in self._paths.items():
+            self._judged(module, path)
+        return True
+
+    def _traced(self, session: pytest.Session) -> dict[str, Any]:
+        """Which lines each test runs, and how long it takes."""
+        kept = Path(self._options.trace or f"{tempfile.gettempdir()}/trace.json")
+        if not kept.exists():
+            trace = Trace([*self._paths.values()])
+
+            def run() -> bool:
+                session.config.pluginmanager.register(trace)
+                passed = self._passed(self._items)
+                kept.write_text(json.dumps({"lines": trace.lines, "seconds": trace.seconds}))
+                return passed
+
+            assert _forked(run, 3_600), "a test fails as the source is"
+        return dict(json.loads(kept.read_text()))
+
+    def _judged(self, module: str, path: str) -> None:
+        tree = ast.parse(Path(path).read_text(encoding="utf-8"))
+        found = [mutant for mutant in mutants(tree) if mutant.inside]
+        chosen = random.Random(self._options.seed).sample(found, min(self._options.sample or len(found), len(found)))
+        functions = [one for one in gc.get_objects() if type(one) is FunctionType and one.__code__.co_filename == path]
+        killed = 0
+        for mutant in sorted(chosen, key=lambda mutant: mutant.lines.start):
+            ran, seconds = self._trace["lines"][path].items(), self._trace["seconds"]
+            tests = [test for test, lines in ran if {*lines} & {*mutant.lines} and test in self._items]
+            tests = sorted(tests, key=seconds.__getitem__)[: self._options.most]
+
+            def run(mutant: Mutant = mutant, tests: Sequence[str] = tests) -> bool:
+                codes = dict(_codes(mutant.code(tree, path)))
+                for function in functions:
+                    function.__code__ = codes.get(_name(function.__code__), function.__code__)
+                return self._passed(tests)
+
+            if _forked(run, STARTUP + 5 * sum(seconds[test] for test in tests)):
+                told = f"{module}:{mutant.lines.start} {mutant.label}: survived, {len(tests)} tests run it"
+                print(told, file=self._said, flush=True)
+            else:
+                killed += 1
+        told = f"{module}: {killed} of {len(chosen)} killed ({killed / len(chosen):.0%}; {len(found)} in all)"
+        print(told, file=self._said, flush=True)
+
+    def _passed(self, tests: Iterable[str]) -> bool:
+        for test in tests:
+            item = self._items[test]
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+            if item.session.testsfailed:
+                return False
+        return True
 
 
-def _traced(paths: Sequence[str], tests: Sequence[str], answer: str) -> None:
-    os.setsid()
-    trace = Trace(paths)
-    code = _tested(tests, trace)
-    Path(answer).write_text(json.dumps({"code": code, "lines": trace.lines, "seconds": trace.seconds}))
+def _codes(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
+    """The code of every function of a module."""
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield _name(one), one
+            yield from _codes(one)
 
 
-def _mutated(path: str, tree: ast.Module, mutant: Mutant, tests: Sequence[str]) -> None:
-    os.setsid()
-    code, usual = mutant.code(tree, path), SourceFileLoader.get_code
-
-    def get_code(self: SourceFileLoader, name: str) -> CodeType | None:
-        return code if self.path == path else usual(self, name)
-
-    SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
-    sys.exit(_tested(tests))
+def _name(code: CodeType) -> tuple[str, int]:
+    return code.co_qualname, code.co_firstlineno
 
 
-def _run(target: Callable[..., None], *given: object, seconds: float) -> int | None:
-    """The exit code of a process that does this; None for one that came to no end."""
-    process = multiprocessing.get_context("fork").Process(target=target, args=given)
+def _forked(run: Callable[[], bool], seconds: float) -> bool:
+    """Whether a fork of this process does this, in time."""
+    process = multiprocessing.get_context("fork").Process(target=lambda: os._exit(0 if run() else 1))
     process.start()
     process.join(seconds)
-    if process.exitcode is None and process.pid is not None:
-        os.killpg(process.pid, signal.SIGKILL)
+    if process.exitcode is None:
+        process.kill()
         process.join()
-        return None
-    return process.exitcode
+    return process.exitcode == 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -222,51 +272,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("modules", nargs="+", help="such as src/aof/tasks/rules.py")
     parser.add_argument("--tests", nargs="+", required=True, help="files or folders of tests")
     parser.add_argument("--sample", type=int, default=40, help="how many mutants of a module to try; 0 for all")
-    parser.add_argument("--most", type=int, help="try a mutant with so many tests at most, the fastest")
     parser.add_argument("--seed", type=int, default=1, help="for the choice of them")
+    parser.add_argument("--most", type=int, help="try a mutant with so many tests at most, the fastest")
+    parser.add_argument("--trace", metavar="FILE", help="keep there which test runs what, and read it if it is there")
     options = parser.parse_args(arguments)
-    for name in LIBRARIES:
-        importlib.import_module(name)
     scratch = tempfile.mkdtemp(prefix="aof-mutants-")
     os.environ |= {"TMPDIR": scratch, "HYPOTHESIS_STORAGE_DIRECTORY": f"{scratch}/hypothesis"}
     tempfile.tempdir = scratch
     try:
-        return _judge(options, f"{scratch}/trace.json")
+        with os.fdopen(os.dup(1), "w") as said:
+            plugins = [Brief(), Judge(options, said)]
+            return int(pytest.main(["-qq", "-p", "no:cacheprovider", "-p", "no:xdist", *options.tests], plugins))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _judge(options: argparse.Namespace, answer: str) -> int:
-    paths = {module: str(Path(module).resolve()) for module in options.modules}
-    _run(_traced, [*paths.values()], options.tests, answer, seconds=3_600)
-    trace = json.loads(Path(answer).read_text())
-    if trace["code"]:
-        print("The tests fail as it is.", file=sys.stderr)
-        return 2
-    for module, path in paths.items():
-        tree = ast.parse(Path(path).read_text(encoding="utf-8"))
-        found = list(mutants(tree))
-        chosen = random.Random(options.seed).sample(found, min(options.sample or len(found), len(found)))
-        killed = 0
-        for mutant in sorted(chosen, key=lambda mutant: mutant.lines.start):
-            ran = trace["lines"][path].items()
-            tests = [test for test, lines in ran if not mutant.inside or {*lines} & {*mutant.lines}]
-            tests = sorted(tests, key=trace["seconds"].__getitem__)[: options.most]
-            if _killed(path, tree, mutant, tests, sum(trace["seconds"][test] for test in tests)):
-                killed += 1
-            else:
-                print(f"{module}:{mutant.lines.start} {mutant.label}: survived, {len(tests)} tests run it", flush=True)
-        print(
-            f"{module}: {killed} of {len(chosen)} killed ({killed / len(chosen):.0%}; {len(found)} in all)", flush=True
-        )
-    return 0
-
-
-def _killed(path: str, tree: ast.Module, mutant: Mutant, tests: Sequence[str], seconds: float) -> bool:
-    code = _run(_mutated, path, tree, mutant, tests, seconds=STARTUP + 3 * seconds) if tests else 0
-    if code not in (0, 1, 2, None):  # passed, failed, the module or a test of it does not load, no end
-        raise RuntimeError(f"{mutant.label} at line {mutant.lines.start}: pytest ends with {code}")
-    return code != 0
 
 
 if __name__ == "__main__":
