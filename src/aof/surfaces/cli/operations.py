@@ -501,7 +501,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "lock",
         "lock files for a run",
-        "workflows:lock",
+        operation="lock",
         section="work",
         order=120,
         arguments=(
@@ -519,7 +519,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "lock release",
         "give back a run's locks",
-        "workflows:unlock",
+        operation="unlock",
         section="work",
         order=121,
         arguments=(
@@ -536,7 +536,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "lock list",
         "who holds which files, since when",
-        "workflows:locks",
+        operation="locks",
         section="work",
         order=122,
         arguments=(

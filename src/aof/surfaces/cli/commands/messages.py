@@ -172,86 +172,73 @@ _MAIL_TEXTS: dict[str, Callable[[Screen, Any], None]] = {
     "archive": lambda screen, done: screen.line(f"{done.total} rows were removed; MAILBOX_ARCHIVE.md has the messages"),
     "export": lambda screen, exported: screen.block(json.dumps(exported, indent=2, ensure_ascii=False)),
 }
-_WORKLOG_PROBLEMS = 1
 _SHOWN = 20
+_WORKLOG_NEEDS = {
+    "now": ("text", "a text is missing", 'for example: aof worklog now --agent ada "the parser"'),
+    "decide": ("text", "a text is missing", 'for example: aof worklog decide --owner ada "use SQLite"'),
+    "add": ("type", "'aof worklog add' needs --type", "for example: aof worklog add --type handoff.posted …"),
+}
 
 
 def worklog(context: Context, values: dict[str, Any]) -> Answer:
     """`aof worklog now|add|decide|show|check|compact`."""
-    actions: dict[str, Callable[[Context, dict[str, Any]], Answer]] = {
-        "now": _now,
-        "add": _add,
-        "decide": _decide,
-        "show": _show,
-        "check": _worklog_check,
-        "compact": _compact,
-    }
     given = dict(values)
-    return actions[chosen_action("worklog", given, actions, "for example: aof worklog show")](context, given)
+    known = ("now", "add", "decide", "show", "check", "compact")
+    action = chosen_action("worklog", given, known, "for example: aof worklog show")
+    needed, message, hint = _WORKLOG_NEEDS.get(action, ("", "", ""))
+    if needed and needed not in given:
+        raise UsageError(message, hint)
+    if action == "check":
+        return _worklog_check(context, given)
+    result, text = getattr(context.fabric, f"worklog_{action}")(**given), _WORKLOG_TEXTS[action]
+    return Answer(result, lambda screen: text(screen, result))
 
 
-def _text_of(given: dict[str, Any], example: str) -> str:
-    if "text" not in given:
-        raise UsageError("a text is missing", f"for example: {example}")
-    return str(given.pop("text"))
+def _posted(screen: Screen, one: Any) -> None:
+    screen.line(f"{one.event_id}  {one.event_type}  {one.actor}: {one.subject}")
 
 
-def _now(context: Context, given: dict[str, Any]) -> Answer:
-    text = _text_of(given, 'aof worklog now --agent ada "the parser"')
-    pinned = context.fabric.worklog_now(text, **given)
-    return Answer(pinned, lambda screen: screen.line(f"{pinned.key}: {pinned.text}"))
+def _worklog_shown(screen: Screen, view: Any) -> None:
+    for line in view.status:
+        screen.line(f"{line['key']}: {line['text']}")
+    if view.decisions:
+        screen.line()
+        rows = [
+            (" ".join(one["decision"].split()), one["owner"], one["timestamp"], one["section"])
+            for one in view.decisions
+        ]
+        screen.table(("DECISION", "OWNER", "WHEN", "SECTION"), rows)
+    if view.entries:
+        screen.line()
+        told = [(one["timestamp"], one["event_type"], one["actor"], one["subject"]) for one in view.entries]
+        screen.table(("WHEN", "TYPE", "WHO", "WHAT"), told[-_SHOWN:])
+        if len(told) > _SHOWN:
+            screen.line(f"{len(told) - _SHOWN} earlier ones; all of them: aof worklog show --json")
+    if not view.status and not view.entries:
+        screen.line("nothing stands in the WORKLOG yet")
 
 
-def _decide(context: Context, given: dict[str, Any]) -> Answer:
-    text = _text_of(given, 'aof worklog decide --owner ada "use SQLite"')
-    return _posted(context.fabric.worklog_decide(text, **given))
+def _compacted(screen: Screen, done: Any) -> None:
+    moved = ", ".join(f"session {number}" for number in done.moved)
+    screen.line(f"moved to {done.archive}: {moved}" if moved else "there is no finished session to move")
 
 
-def _add(context: Context, given: dict[str, Any]) -> Answer:
-    if "type" not in given:
-        raise UsageError("'aof worklog add' needs --type", "for example: aof worklog add --type handoff.posted …")
-    return _posted(context.fabric.worklog_add(given.pop("type"), **given))
-
-
-def _posted(one: Any) -> Answer:
-    return Answer(one, lambda screen: screen.line(f"{one.event_id}  {one.event_type}  {one.actor}: {one.subject}"))
-
-
-def _show(context: Context, given: dict[str, Any]) -> Answer:
-    view = context.fabric.worklog_show(**given)
-
-    def text(screen: Screen) -> None:
-        for line in view.status:
-            screen.line(f"{line['key']}: {line['text']}")
-        if view.decisions:
-            screen.line()
-            rows = [
-                (" ".join(one["decision"].split()), one["owner"], one["timestamp"], one["section"])
-                for one in view.decisions
-            ]
-            screen.table(("DECISION", "OWNER", "WHEN", "SECTION"), rows)
-        if view.entries:
-            screen.line()
-            told = [(one["timestamp"], one["event_type"], one["actor"], one["subject"]) for one in view.entries]
-            screen.table(("WHEN", "TYPE", "WHO", "WHAT"), told[-_SHOWN:])
-            if len(told) > _SHOWN:
-                screen.line(f"{len(told) - _SHOWN} earlier ones; all of them: aof worklog show --json")
-        if not view.status and not view.entries:
-            screen.line("nothing stands in the WORKLOG yet")
-
-    return Answer(view, text)
+_WORKLOG_TEXTS: dict[str, Callable[[Screen, Any], None]] = {
+    "now": lambda screen, pinned: screen.line(f"{pinned.key}: {pinned.text}"),
+    "add": _posted,
+    "decide": _posted,
+    "show": _worklog_shown,
+    "compact": _compacted,
+}
 
 
 def _worklog_check(context: Context, given: dict[str, Any]) -> Answer:
+    """What a check of the document found; exit 1 where it is invalid."""
     path = given.pop("text", None)
-    if path is None:
-        return checked_documents(context.fabric.worklog_check(**given), "WORKLOG.md")
-    found = context.fabric.worklog_check(file_text(path), **given)
-    return checked_documents(type(found)(ok=found.ok, problems=[one | {"path": path} for one in found.problems]), path)
-
-
-def checked_documents(found: Any, name: str) -> Answer:
-    """What a check of a document found; exit 1 where it is invalid."""
+    found = context.fabric.worklog_check(**given | ({"text": file_text(path)} if path is not None else {}))
+    if path is not None:
+        found = type(found)(ok=found.ok, problems=[one | {"path": path} for one in found.problems])
+    name = path or "WORKLOG.md"
 
     def text(screen: Screen) -> None:
         for one in found.problems:
@@ -260,19 +247,7 @@ def checked_documents(found: Any, name: str) -> Answer:
             screen.finding(place, one["severity"], one["detail"], one["code"], one["fix"])
         screen.line(f"{name} is fine" if not found.problems else f"{name} is {'valid' if found.ok else 'not valid'}")
 
-    return Answer(found, text, 0 if found.ok else _WORKLOG_PROBLEMS)
-
-
-def _compact(context: Context, given: dict[str, Any]) -> Answer:
-    done = context.fabric.worklog_compact(**given)
-
-    def text(screen: Screen) -> None:
-        if done.moved:
-            screen.line(f"moved to {done.archive}: {', '.join(f'session {number}' for number in done.moved)}")
-        else:
-            screen.line("there is no finished session to move")
-
-    return Answer(done, text)
+    return Answer(found, text, 0 if found.ok else 1)
 
 
 _ACTIONS = ("init", "amend", "sign", "show", "check")
@@ -381,9 +356,7 @@ def conflict(context: Context, values: dict[str, Any]) -> Answer:
     if missing := [name for name in needed if name not in given]:
         raise UsageError(f"'aof conflict {action}' needs {missing[0]}", "aof conflict settle PROP-001 'we do it'")
     result = getattr(context.fabric, f"conflict_{action}")(**given)
-    if action not in ("list", "show"):
-        return _posted(result)
-    text = _listed if action == "list" else _conflict_shown
+    text = {"list": _listed, "show": _conflict_shown}.get(action, _posted)
     return Answer(result, lambda screen: text(screen, result))
 
 

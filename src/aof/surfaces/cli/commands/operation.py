@@ -108,6 +108,25 @@ def _depends(screen: Screen, depends: Any) -> None:
     screen.line(f"{depends.task_id}  waits for {', '.join(depends.depends_on) or 'nothing'}")
 
 
+def _locks(screen: Screen, found: Any) -> None:
+    rows = [
+        (
+            one["path"],
+            one["lockType"],
+            one["owner"],
+            one["taskId"],
+            one["since"],
+            "lost" if one["state"] == "lost" else "",
+        )
+        for one in found.locks
+    ]
+    screen.table(("PATH", "TYPE", "OWNER", "TASK", "SINCE", ""), rows, none="nothing is locked")
+
+
+def _unlocked(screen: Screen, unlocked: Any) -> None:
+    screen.line(f"{unlocked.task_id}  {', '.join(unlocked.released) or 'nothing was locked'}")
+
+
 def _undone(screen: Screen, undone: Any) -> None:
     what = "would undo" if undone.dry_run else "undid"
     screen.line(f"{what} event {undone.seq} ({undone.type} by {undone.actor}, {undone.timestamp})")
@@ -397,6 +416,8 @@ _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
     "edit": _edited,
     "heartbeat": lambda screen, beaten: screen.line(f"{beaten.task_id}  alive until {beaten.expires_at}"),
     "inbox": _inbox,
+    "lock": _locks,
+    "locks": _locks,
     "merge": _merged,
     "output": lambda screen, printed: screen.block(printed.text),
     "progress": _reported,
@@ -404,5 +425,6 @@ _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
     "tick": _ticked,
     "whoami": _whoami,
     "undo": _undone,
+    "unlock": _unlocked,
     "verify": _verified,
 }

@@ -1,4 +1,4 @@
-"""`aof workflow`, `aof job`, and what the agents of a workflow share: `aof lock` and `aof context`."""
+"""`aof workflow`, `aof job`, and what the agents of a workflow share: `aof context`."""
 
 from __future__ import annotations
 
@@ -80,43 +80,6 @@ _CONTEXT_ACTIONS = {
     "decide": ("context_decide", ("description", "risk", "run")),
     "artifact": ("context_artifact", ("path", "type", "status", "description", "run")),
 }
-
-
-def lock(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof lock`."""
-    locked = context.fabric.lock(**values)
-    return Answer(locked, lambda screen: _lock_table(screen, locked.locks))
-
-
-def unlock(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof lock release`."""
-    unlocked = context.fabric.unlock(**values)
-    said = ", ".join(unlocked.released) or "nothing was locked"
-    return Answer(unlocked, lambda screen: screen.line(f"{unlocked.task_id}  {said}"))
-
-
-def locks(context: Context, values: dict[str, Any]) -> Answer:
-    """`aof lock list`."""
-    found = context.fabric.locks(**values)
-    return Answer(found, lambda screen: _lock_table(screen, found.locks))
-
-
-def _lock_table(screen: Screen, found: Any) -> None:
-    if not found:
-        screen.line("nothing is locked")
-        return
-    rows = [
-        (
-            one["path"],
-            one["lockType"],
-            one["owner"],
-            one["taskId"],
-            one["since"],
-            "lost" if one["state"] == "lost" else "",
-        )
-        for one in found
-    ]
-    screen.table(("PATH", "TYPE", "OWNER", "TASK", "SINCE", ""), rows)
 
 
 def preflight(context: Context, values: dict[str, Any]) -> Answer:
