@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
-    from aof.surfaces.a2a.endpoint import PushParts
     from aof.surfaces.http.app import Mounted
     from aof.surfaces.http.guard import Authenticate, Traffic
     from aof.surfaces.http.server import HttpServer
@@ -129,14 +128,15 @@ def make_http(
     """
     tiers = tiers_of(tools)
     try:
-        from aof.surfaces.a2a.endpoint import CARD_PATHS, PATHS, A2aOverHttp
+        from aof.surfaces.a2a.endpoint import CARD_PATHS, PATHS, A2aOverHttp, PushParts
         from aof.surfaces.board.app import Board
         from aof.surfaces.http.app import LOOPBACK, HttpSettings, log_it, make_app
         from aof.surfaces.http.guard import CALLER
         from aof.surfaces.mcp.http import McpOverHttp
     except ModuleNotFoundError as error:
         raise missing(error, "server") from None
-    known, clock, bounds = tokens_of(data_dir), SystemClock(), http_bounds(find_data_dir(data_dir))
+    root, clock = find_data_dir(data_dir), SystemClock()
+    known, bounds, given = tokens_of(root), http_bounds(root), load_settings(root)
 
     def by_token(token: str | None) -> Caller | None:
         return tokens.recognise(known, token, clock.now()) if token else None
@@ -161,11 +161,17 @@ def make_http(
     mcp = McpOverHttp(caller_of, tiers, settings.version, settings.max_body)
     mounts: dict[str, Mounted] = {"/mcp": mcp}
     if find_spec("a2a") is not None:
-        is_known = (lambda _actor: True) if authenticate else partial(_is_known, known, clock)
-        push = _push_parts(find_data_dir(data_dir), clock, is_known, settings.tell)
+        from aof.store.files.service_files import PushTargetFiles
+        from aof.surfaces.a2a.push import PushHosts
+
+        push = PushParts(
+            hosts=PushHosts(given.a2a.push_hosts),
+            targets=PushTargetFiles(root, clock, given.storage.lock_timeout),
+            is_known=(lambda _actor: True) if authenticate else partial(_is_known, known, clock),
+            tell=settings.tell,
+        )
         mounts |= dict.fromkeys(PATHS, A2aOverHttp(caller_of, settings.version, push))
-    root = find_data_dir(data_dir)
-    project = load_settings(root).policy(os.path.basename(os.path.dirname(root)) or "AOF").project
+    project = given.policy(os.path.basename(os.path.dirname(root)) or "AOF").project
     board = Board(PageSessions(known, clock), instance_of(root), project, __version__)
     return make_app(lambda: open_fabric(data_dir, secret=""), settings, mounts, traffic, board)
 
@@ -178,19 +184,6 @@ def instance_of(root: str) -> str:
 def _is_known(known: Tokens, clock: Clock, actor: str) -> bool:
     valid = tokens.valid_ids(known, clock.now())
     return any(token.actor == actor and token.id in valid for token in known.all())
-
-
-def _push_parts(
-    root: str, clock: Clock, is_known: Callable[[str], bool], tell: Callable[[str, str], None]
-) -> PushParts:
-    """What push notifications need; raises SettingsUnusable for a host that is none."""
-    from aof.store.files.service_files import PushTargetFiles
-    from aof.surfaces.a2a.endpoint import PushParts
-    from aof.surfaces.a2a.push import PushHosts
-
-    given = load_settings(root)
-    targets = PushTargetFiles(root, clock, given.storage.lock_timeout)
-    return PushParts(hosts=PushHosts(given.a2a.push_hosts), targets=targets, is_known=is_known, tell=tell)
 
 
 def http_bounds(root: str) -> HttpBounds:

@@ -1,7 +1,6 @@
 """Looks after a whole data directory.
 
-Checks and repairs it, rebuilds its index, writes it to a file and back, and changes which of its commands are
-trusted.
+Checks and repairs it, writes it to a file and back, and changes which of its commands are trusted.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from aof.api.fabric import Fabric
 from aof.config import load_settings
 from aof.errors import SettingsUnusable
 from aof.kernel import identity
@@ -37,12 +35,6 @@ from aof.store.files.definitions import OrgFile
 from aof.store.files.disk import Disk
 from aof.store.port import Clock
 from aof.support.printable import Say, silent
-
-
-def rebuild_index(fabric: Fabric) -> None:
-    """Discard the index and rebuild it."""
-    files = writable(fabric.store).working_copy
-    files.rebuild_index()
 
 
 def diagnose(
@@ -92,11 +84,6 @@ def import_data_dir(data_dir: str | os.PathLike[str] | None, source: str, say: S
     return root, archive.unpack(source, root, say)
 
 
-def trust_file(root: str) -> TrustFile:
-    """Where it is kept which commands of a data directory are allowed."""
-    return TrustFile(root)
-
-
 def declared_commands(root: str) -> tuple[CommandLine, ...]:
     """Every command that a data directory would have AOF start."""
     settings = load_settings(root)
@@ -114,7 +101,7 @@ def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[C
     """Allow these commands of a data directory on this machine, by default all that it declares. Raises NotAllowed."""
     identity.refuse_in_run("change which commands are trusted", os.environ)
     root = find_data_dir(data_dir)
-    trust_file(root).save(
+    TrustFile(root).save(
         declared_commands(root) if commands is None else commands, kernel_model.iso(SystemClock().now())
     )
 
@@ -122,4 +109,4 @@ def trust_data_dir(data_dir: str | os.PathLike[str] | None, commands: Iterable[C
 def revoke_trust(data_dir: str | os.PathLike[str] | None) -> bool:
     """Allow no command of a data directory any more; whether one was. Raises NotAllowed."""
     identity.refuse_in_run("change which commands are trusted", os.environ)
-    return trust_file(find_data_dir(data_dir)).revoke()
+    return TrustFile(find_data_dir(data_dir)).revoke()

@@ -220,7 +220,9 @@ def doctor(context: Context, values: dict[str, Any]) -> Answer:
 def reindex(context: Context, _values: dict[str, Any]) -> Answer:
     """`aof admin reindex`."""
     with context.progress("reindex"):
-        context.service("upkeep").rebuild_index(context.fabric)
+        files = context.fabric.store.working_copy
+        assert files is not None, "the command works on a data directory"
+        files.rebuild_index()
     total = context.fabric.status(compact=True).total
     return Answer({"tasks": total}, lambda screen: screen.line(f"{total} tasks indexed"))
 

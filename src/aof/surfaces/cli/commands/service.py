@@ -38,7 +38,7 @@ def notify(context: Context, values: dict[str, Any]) -> Answer:
             "'aof admin notify test' takes one channel, and no other action does", "aof admin notify test team"
         )
     root = context.service("bootstrap").find_data_dir(context.options.get("data_dir"))
-    delivery, trust = context.service("channels"), context.service("upkeep").trust_file(root)
+    delivery, trust = context.service("channels"), context.service("trust").TrustFile(root)
     failed = 0
     if action == "test":
         refuse_in_run("send messages to people", os.environ)
@@ -141,7 +141,7 @@ def trust(context: Context, values: dict[str, Any]) -> Answer:
 
 
 def _shown(context: Context, root: str, commands: tuple[CommandLine, ...]) -> list[dict[str, Any]]:
-    file = context.service("upkeep").trust_file(root)
+    file = context.service("trust").TrustFile(root)
     return [
         {
             "source": command.source,
