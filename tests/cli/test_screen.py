@@ -20,7 +20,7 @@ from aof.service.bootstrap import open_fabric
 from aof.service.clock import SystemClock
 from aof.store.files.locks import Locks
 from aof.support.printable import clean
-from aof.surfaces.cli.live import NoProgress, ProgressLine, progress
+from aof.surfaces.cli.live import ProgressLine, progress
 from aof.surfaces.cli.screen import cut, pad, width, wrap
 from tests.support.terminal import Terminal, plain, readable, shown
 
@@ -294,7 +294,7 @@ def test_what_is_over_at_once_shows_nothing() -> None:
 
 def test_nobody_is_told_where_standard_error_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert isinstance(progress("reindex", as_json=False), NoProgress)
+    assert not isinstance(progress("reindex", as_json=False), ProgressLine)
 
 
 def test_json_has_no_line(place: Path) -> None:

@@ -13,12 +13,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import TracebackType
 from typing import Any, Self, TextIO
 
 from aof.support import lazy_imports
-from aof.support.printable import clean
+from aof.support.printable import Say, clean, silent
 from aof.surfaces.cli.screen import Screen, cut, trusted
 
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
@@ -161,24 +161,9 @@ class ProgressLine:
         self._stream.flush()
 
 
-class NoProgress:
-    """The same without a terminal: it shows nothing."""
-
-    def __call__(self, detail: str) -> None:
-        """Nobody wants to know."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
-
-
-def progress(what: str, *, as_json: bool) -> ProgressLine | NoProgress:
-    """A line for this work, or none."""
-    return ProgressLine(what, sys.stderr) if sys.stderr.isatty() and not as_json else NoProgress()
+def progress(what: str, *, as_json: bool) -> AbstractContextManager[Say]:
+    """A line for this work; where no terminal would show it, nothing is said."""
+    return ProgressLine(what, sys.stderr) if sys.stderr.isatty() and not as_json else nullcontext(silent)
 
 
 def _columns(stream: TextIO) -> int:

@@ -19,10 +19,11 @@ from aof.surfaces.cli.screen import Screen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from typing import Any
 
     from aof.api.fabric import Fabric
-    from aof.surfaces.cli.live import NoProgress, ProgressLine
+    from aof.support.printable import Say
 
 _DELETE = b"\x7f"
 
@@ -80,7 +81,7 @@ class Context:
         files = self.fabric.store.working_copy if "fabric" in self.__dict__ else None
         return () if files is None else files.restored()
 
-    def progress(self, what: str) -> ProgressLine | NoProgress:
+    def progress(self, what: str) -> AbstractContextManager[Say]:
         """A line that says how far this is, for a person who waits; call it with each step."""
         from aof.surfaces.cli.live import progress
 
