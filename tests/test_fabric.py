@@ -1,4 +1,4 @@
-"""The facade is what the generator makes of the services, and has everything that the catalogue names."""
+"""The facade is what the generator makes of the operations, and has everything that the catalogue names."""
 
 from __future__ import annotations
 

@@ -18,7 +18,8 @@ from aof.api.signatures import operation_of
 from aof.errors import AofError, InvalidInput
 from aof.kernel import operation as declared
 from aof.kernel.context import CallContext
-from aof.kernel.declarations import IN_PYTHON, Family, Spelling, TaskId, param
+from aof.kernel.declarations import IN_PYTHON, TaskId, param
+from aof.kernel.operation import Family, Spelling
 from aof.kernel.results import Moved
 from aof.surfaces.http.openapi import document
 from aof.testing import memory_fabric

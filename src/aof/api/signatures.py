@@ -15,7 +15,7 @@ from typing import Annotated, Any, ForwardRef, Union, get_args, get_origin
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from aof.kernel import declarations, kinds, results
+from aof.kernel import declarations, kinds, operation, results
 from aof.kernel.declarations import IN_PYTHON, Cli, Operation, Params
 from aof.support import lazy_imports
 
@@ -80,9 +80,10 @@ def kind_of(function: Callable[..., Any], name: str, wire_types: Mapping[str, st
 @cache
 def _known_names() -> dict[str, Any]:
     """What every module may use in signatures."""
-    for module in (kinds, results, declarations):
+    modules = (operation, kinds, results, declarations)
+    for module in modules:
         lazy_imports.run(module)
-    return {**vars(typing), **vars(kinds), **vars(results), **vars(declarations)}
+    return {name: value for module in (typing, *modules) for name, value in vars(module).items()}
 
 
 def _evaluated(annotation: Any, own: dict[str, Any]) -> Any:

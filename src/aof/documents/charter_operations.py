@@ -37,10 +37,10 @@ from aof.documents.charter_rules import (
     CharterLane,
 )
 from aof.errors import Call, InvalidInput, NoCharter
-from aof.kernel.declarations import Extra, Family, Spelling, one_of, param
+from aof.kernel.declarations import one_of, param
 from aof.kernel.findings import DocumentFinding
 from aof.kernel.model import iso
-from aof.kernel.operation import operation
+from aof.kernel.operation import Extra, Family, Spelling, operation
 from aof.kernel.results import Result
 from aof.store.lists import Query
 from aof.store.port import Scope

@@ -14,10 +14,10 @@ from aof.documents.mail_cards import CLOSED
 from aof.documents.mail_rules import MailMessage, OverdueMail
 from aof.documents.mailbox import opened
 from aof.errors import AofError, Call, InvalidInput, MessageNotFound
-from aof.kernel.declarations import Cursor, Family, Reason, Spelling, param
+from aof.kernel.declarations import Cursor, Reason, param
 from aof.kernel.findings import DocumentFinding
 from aof.kernel.model import day
-from aof.kernel.operation import method, operation
+from aof.kernel.operation import Family, Spelling, method, operation
 from aof.kernel.results import Result
 from aof.org import rights
 from aof.queries import read_models

@@ -35,10 +35,10 @@ from aof.documents.worklog_text import (
 from aof.errors import AofError, Call, ConflictNotFound
 from aof.kernel import limits as kernel_limits
 from aof.kernel import unit_of_work
-from aof.kernel.declarations import Family, Spelling, one_of, param
+from aof.kernel.declarations import one_of, param
 from aof.kernel.findings import Finding
 from aof.kernel.model import OURSELVES, iso, millis
-from aof.kernel.operation import method, operation
+from aof.kernel.operation import Family, Spelling, method, operation
 from aof.kernel.results import Result
 from aof.store.port import Scope
 

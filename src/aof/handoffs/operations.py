@@ -30,22 +30,10 @@ from aof.handoffs.model import Aggregation, ContentType, Handoff, HandoffType, O
 from aof.handoffs.payload import HandoffProposal, TransferMode
 from aof.handoffs.rules import refused_call
 from aof.kernel import limits as kernel_limits
-from aof.kernel.declarations import (
-    IN_PYTHON,
-    OBJECTS,
-    TEXTS_OR_OBJECTS,
-    Cursor,
-    ExpectedRev,
-    Extra,
-    Family,
-    Reason,
-    Run,
-    Spelling,
-    param,
-)
+from aof.kernel.declarations import IN_PYTHON, OBJECTS, TEXTS_OR_OBJECTS, Cursor, ExpectedRev, Reason, Run, param
 from aof.kernel.dispatcher import struct_from
 from aof.kernel.model import day, is_task_id
-from aof.kernel.operation import method, operation
+from aof.kernel.operation import Extra, Family, Spelling, method, operation
 from aof.kernel.results import Result, without_secret
 from aof.messages import service as messages_service
 from aof.org.model import HUMAN, Risk

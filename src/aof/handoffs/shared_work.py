@@ -18,17 +18,8 @@ from aof.handoffs import context as handoffs_context
 from aof.handoffs.access import MODES
 from aof.handoffs.context import ARTIFACT_STATUSES, ARTIFACT_TYPES, CONFLICT_RULES, Artifact, ContextVariables, Variable
 from aof.kernel import limits as kernel_limits
-from aof.kernel.declarations import (
-    BY_KEY,
-    ExpectedRev,
-    Family,
-    Run,
-    Spelling,
-    TaskId,
-    one_of,
-    param,
-)
-from aof.kernel.operation import operation
+from aof.kernel.declarations import BY_KEY, ExpectedRev, Run, TaskId, one_of, param
+from aof.kernel.operation import Family, Spelling, operation
 from aof.kernel.results import Result
 from aof.org.budgets import POINTS
 from aof.org.routing import RISKS

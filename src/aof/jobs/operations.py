@@ -32,10 +32,7 @@ from aof.kernel.commands import Create
 from aof.kernel.declarations import (
     OBJECTS,
     TASK_TEXT,
-    Extra,
-    Family,
     Resource,
-    Spelling,
     Tags,
     TargetAgent,
     TargetRole,
@@ -45,7 +42,7 @@ from aof.kernel.declarations import (
 )
 from aof.kernel.kinds import Priority
 from aof.kernel.model import OURSELVES, iso
-from aof.kernel.operation import operation
+from aof.kernel.operation import Extra, Family, Spelling, operation
 from aof.kernel.results import Result
 from aof.store.directory import Problem
 from aof.support import nesting

@@ -1,6 +1,6 @@
-"""What one row of the catalogue declares.
+"""An operation as surfaces see it, and the types that parameters of several operations have.
 
-An operation, its parameters, and how both are spelled on the command line.
+`aof.api.signatures` makes an `Operation` of the function that declares it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from aof.kernel.operation import Extra, Family, Spelling, StandIn
-
-__all__ = ["Extra", "Family", "Spelling", "StandIn"]
 
 Effect = Literal["read", "append", "write", "destructive"]
 Tier = Literal["core", "worker", "handoff", "mail", "all"]
@@ -159,7 +157,7 @@ EventName = Annotated[int, Meta(ge=0)] | str
 At = Annotated[EventName, param("as it was after this event: its number, or 8 or more digits of its hash", EVENT)]
 Object = dict[str, Any]
 BY_KEY = "K=JSON"
-# What jobs say of the tasks that they create, as the rows in `tasks.fields` do.
+# What jobs say of the tasks that they create, as the fields of tasks do.
 Tags = Annotated[Sequence[str], param("tag", Spelling(option="--tag"))]
 Resource = Annotated[str, param("resource that a limited number of tasks may use at once")]
 TargetAgent = Annotated[str, param("agent that it is reserved for")]

@@ -19,9 +19,9 @@ from aof.kernel import faults
 from aof.kernel import limits as kernel_limits
 from aof.kernel.commands import ImportEdit
 from aof.kernel.context import Environment
-from aof.kernel.declarations import Spelling, param
+from aof.kernel.declarations import param
 from aof.kernel.model import Policy
-from aof.kernel.operation import operation
+from aof.kernel.operation import Spelling, operation
 from aof.kernel.results import Result
 from aof.kernel.unit_of_work import refusal, settle
 from aof.merge.model import Renumbered, TaskReport

@@ -32,11 +32,11 @@ from aof.kernel import limits as kernel_limits
 from aof.kernel import results as kernel_results
 from aof.kernel.commands import OnTask
 from aof.kernel.context import Environment
-from aof.kernel.declarations import Object, Run, Spelling, param
+from aof.kernel.declarations import Object, Run, param
 from aof.kernel.events import Draft
 from aof.kernel.limits import visible
 from aof.kernel.model import is_agent_name, is_task_id, task_of_run
-from aof.kernel.operation import method, operation
+from aof.kernel.operation import Spelling, method, operation
 from aof.kernel.ports import Work
 from aof.kernel.results import Applied, Result, Sent
 from aof.kernel.unit_of_work import Done

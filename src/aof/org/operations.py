@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from aof.kernel.declarations import Family, Spelling, param
-from aof.kernel.operation import method, operation
+from aof.kernel.declarations import param
+from aof.kernel.operation import Family, Spelling, method, operation
 from aof.kernel.results import Result
 from aof.org import model, rights, routing
 from aof.org.chart import escalation_chain

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Final
 
 from aof.errors import InvalidInput
 from aof.kernel import model as kernel_model
-from aof.kernel.declarations import At, Spelling, param
+from aof.kernel.declarations import At, param
 from aof.kernel.events import DELEGATED, Event
 from aof.kernel.model import millis
-from aof.kernel.operation import method, operation
+from aof.kernel.operation import Spelling, method, operation
 from aof.portable import schemas
 from aof.portable.model import SCHEMA_VERSION, UNKNOWN, Life, Lives, Scene, active, as_logged
 from aof.portable.snapshot import KeptView

@@ -15,9 +15,9 @@ from aof.errors import AofError, Call, EditWaits
 from aof.kernel import limits as kernel_limits
 from aof.kernel import model as kernel_model
 from aof.kernel import unit_of_work
-from aof.kernel.declarations import Cursor, Spelling, param
+from aof.kernel.declarations import Cursor, param
 from aof.kernel.model import run_place
-from aof.kernel.operation import operation
+from aof.kernel.operation import Spelling, operation
 from aof.kernel.results import Result
 from aof.org.model import HUMAN
 from aof.queries import read_models

@@ -13,11 +13,11 @@ from aof.errors import AofError, Call, InvalidInput, TaskNotFound
 from aof.kernel import commands, identity
 from aof.kernel import limits as kernel_limits
 from aof.kernel import model as kernel_model
-from aof.kernel.declarations import Cursor, EventName, Spelling, TaskId, param
+from aof.kernel.declarations import Cursor, EventName, TaskId, param
 from aof.kernel.events import is_remark
 from aof.kernel.evolve import evolve
 from aof.kernel.model import STATUSES, is_task_id
-from aof.kernel.operation import operation
+from aof.kernel.operation import Spelling, operation
 from aof.kernel.results import Result
 from aof.org import rights
 from aof.queries import read_models

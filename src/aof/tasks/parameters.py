@@ -11,7 +11,8 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from aof.kernel import kinds
-from aof.kernel.declarations import FILLED, TASK_TEXT, Extra, Object, Spelling, one_of, param
+from aof.kernel.declarations import FILLED, TASK_TEXT, Object, one_of, param
+from aof.kernel.operation import Extra, Spelling
 from aof.tasks.fields import BY_KEY, CLEARABLE, FIELDS, ROUTING, TaskField
 from aof.tasks.rules import KINDS
 

@@ -10,10 +10,10 @@ import msgspec
 from aof import errors
 from aof.errors import AofError, Call, InvalidInput
 from aof.kernel import results as kernel_results
-from aof.kernel.declarations import ExpectedRev, Extra, Family, Spelling, TaskId, param
+from aof.kernel.declarations import ExpectedRev, TaskId, param
 from aof.kernel.findings import Finding
 from aof.kernel.model import is_part, is_task_id
-from aof.kernel.operation import method, operation
+from aof.kernel.operation import Extra, Family, Spelling, method, operation
 from aof.kernel.results import Moved, Result
 from aof.org.model import OrgChart
 from aof.support.typed import prepare_type

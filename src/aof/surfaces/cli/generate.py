@@ -17,7 +17,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 
 from aof.api.catalogue import OPERATIONS
-from aof.kernel.declarations import Cli, Extra, Operation, Spelling
+from aof.kernel.declarations import Cli, Operation
+from aof.kernel.operation import Extra, Spelling
 from aof.surfaces.cli.grammar import FLAG, MANY, ONE, SECTIONS, Argument, Option, Verb, VerbAction
 
 FILE = Path(__file__).with_name("operations.py")
