@@ -13,7 +13,7 @@ from aof.errors import InvalidInput
 from aof.kernel.events import SUPERSEDED, Event
 from aof.kernel.model import Policy
 from aof.merge.model import RULES
-from aof.queries.stories import KINDS, kind_of, stories, told
+from aof.queries.history import KINDS, kind_of, stories, told
 from aof.store.files.read_only import ReadOnlyStore
 from aof.store.memory import MemoryStore
 from aof.store.port import HashedEvent

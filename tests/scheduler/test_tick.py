@@ -11,8 +11,8 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.kernel.model import Policy, SchedulingPolicy
-from aof.org.health import Watch, checked_health
 from aof.org.model import Agent
+from aof.org.routing import Watch, checked_health
 from aof.runs.brief import prime
 from aof.scheduler.model import Snapshot
 from aof.scheduler.steps import Health

@@ -11,15 +11,14 @@ from aof.errors import UnusableOrgChart
 from aof.handoffs import rules as handoffs_rules
 from aof.kernel import commands
 from aof.kernel import results as kernel_results
-from aof.org import health as org_health
 from aof.org import model, rights, routing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.kernel.model import Policy
     from aof.kernel.results import Warned
-    from aof.org.health import AgentHealth
     from aof.org.model import OrgChart
+    from aof.org.routing import AgentHealth
     from aof.store.directory import OrgSource
     from aof.tasks.model import Task
 
@@ -60,7 +59,7 @@ class ChartInForce:
         gone = frozenset(name for name, one in known_health.items() if not one.available)
         known = self._reachable
         if known is None or known[0] is not chart or known[1] != gone:
-            known = self._reachable = (chart, gone, org_health.without_unavailable(chart, gone))
+            known = self._reachable = (chart, gone, routing.without_unavailable(chart, gone))
         return known[2]
 
     def readable(self) -> OrgChart | None:

@@ -13,10 +13,9 @@ from aof.kernel.operation import Family, Spelling, method, operation
 from aof.kernel.results import Result
 from aof.org import model, rights, routing
 from aof.org.chart import escalation_chain
-from aof.org.health import AgentHealth
 from aof.org.model import Agent, OrgChart
 from aof.org.rights import kind_of
-from aof.org.routing import limits_of
+from aof.org.routing import AgentHealth, limits_of
 from aof.store import directory
 from aof.store.lists import Query
 from aof.tasks import fields

@@ -12,8 +12,8 @@ import msgspec
 from aof.kernel.operation import Extra, Spelling, StandIn, method, operation
 from aof.queries import history as queries_history
 from aof.queries import read_models, ready_queue, results, views
+from aof.queries import views as printed_output
 from aof.runs import model as runs_model
-from aof.runs import output as printed_output
 from aof.store import port
 from aof.support.printable import Say, silent
 from aof.workflows import model as workflows_model

@@ -15,7 +15,6 @@ from aof.kernel.model import FINISHED, PRIORITIES, STATUSES, is_task_id
 from aof.queries import views
 from aof.runs import evolve as runs_evolve
 from aof.runs import model as runs_model
-from aof.runs import output
 from aof.store import port
 from aof.store.lists import DictAnswer, Query, Row, Rows
 from aof.support import nesting
@@ -344,7 +343,7 @@ class ReadModels:
         if problem is not None:
             shown |= _problem(problem)
         shown["attempts"] = [msgspec.to_builtins(run) for run in runs]
-        if runs and (end := output.end_of(self._store, runs[-1])):
+        if runs and (end := views.end_of(self._store, runs[-1])):
             shown["attempts"][-1]["end"] = end
         if waits := views.waits(self._store, self._policy, (task.id,), now) if task.status == "ready" else {}:
             shown["waits"] = waits[task.id]

@@ -9,7 +9,6 @@ import msgspec
 
 from aof.handoffs.model import Handoff
 from aof.kernel.model import Policy
-from aof.org import health as org_health
 from aof.org import routing
 from aof.org.model import OrgChart
 from aof.runs.evolve import Boot, present_heartbeat
@@ -233,7 +232,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     triggered: frozenset[tuple[str, str, str]] = frozenset()
     answers: dict[str, Task] = {}
     hosting: bool = False
-    watches: dict[str, org_health.Watch] = {}
+    watches: dict[str, routing.Watch] = {}
     overdue: tuple[Overdue, ...] = ()
     overdue_at: int | None = None
 

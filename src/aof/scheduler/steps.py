@@ -35,8 +35,8 @@ from aof.kernel.model import OURSELVES, attempt_of, day, millis
 from aof.kernel.ports import CommandLine, Trust
 from aof.kernel.unit_of_work import Done
 from aof.messages import service as messages_service
-from aof.org.health import AVAILABLE, INTERVAL_MS, THRESHOLD, UNAVAILABLE, Watch, checked_health
 from aof.org.model import HUMAN, Agent, OrgChart
+from aof.org.routing import AVAILABLE, INTERVAL_MS, THRESHOLD, UNAVAILABLE, Watch, checked_health
 from aof.runs.evolve import present_heartbeat
 from aof.runs.model import lease_end
 from aof.scheduler.model import STARTED, Action, Overdue, Snapshot
@@ -53,7 +53,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.jobs.operations import Execute
     from aof.jobs.rules import Job
-    from aof.org.health import AgentHealth
+    from aof.org.routing import AgentHealth
 
 
 class WorkerHost(Protocol):

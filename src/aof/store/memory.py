@@ -35,7 +35,7 @@ from aof.kernel.model import (
     task_id,
 )
 from aof.org import chart as org_chart
-from aof.org import health as org_health
+from aof.org import routing
 from aof.org.model import OrgChart
 from aof.runs.model import Heartbeat, Run, RunResult
 from aof.store import chronicle
@@ -474,9 +474,9 @@ class MemoryStore:
         found = (audit.audit_record(event) for event in self.events(query.after))
         return tuple(islice((one for one in found if one is not None and query.matches(one)), query.limit))
 
-    def health(self) -> dict[str, org_health.AgentHealth]:
+    def health(self) -> dict[str, routing.AgentHealth]:
         """What the log says last of each agent's health."""
-        return {one.agent: one for event in self.events() if (one := org_health.health_of(event)) is not None}
+        return {one.agent: one for event in self.events() if (one := routing.health_of(event)) is not None}
 
     def audit_files(self, project: str) -> AuditFiles | None:  # noqa: ARG002 - the contract's form
         """There are no files."""

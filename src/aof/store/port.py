@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from aof.documents.projection import Projection
     from aof.handoffs.audit import AuditRecord
     from aof.handoffs.model import Handoff
-    from aof.org.health import AgentHealth
+    from aof.org.routing import AgentHealth
     from aof.store.directory import AuditFiles, AuditQuery, WorkingCopy
     from aof.supervision.rules import AttentionPage, AttentionQuery, FlowFacts, SpanPage, SpanQuery
 

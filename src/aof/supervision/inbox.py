@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from aof.kernel.context import CallContext, Environment
-    from aof.org.health import AgentHealth
     from aof.org.model import Agent
+    from aof.org.routing import AgentHealth
     from aof.supervision.rules import Attention
     from aof.tasks.model import Task
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from aof.handoffs.audit import AuditRecord
     from aof.handoffs.model import Handoff
     from aof.kernel.events import Event
-    from aof.org.health import AgentHealth
+    from aof.org.routing import AgentHealth
     from aof.runs.model import Heartbeat, Run
     from aof.store.directory import AuditQuery
     from aof.store.files.audit import FilesystemAudit

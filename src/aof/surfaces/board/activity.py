@@ -12,7 +12,7 @@ from aof.handoffs.model import HandoffState
 from aof.kernel.events import Event
 from aof.kernel.model import STATUSES, iso, millis
 from aof.queries import read_models
-from aof.queries.stories import Story, stories
+from aof.queries.history import Story, stories
 from aof.support.typed import prepare_type
 from aof.surfaces.board import view
 from aof.surfaces.board.view import Operations, PageAddress, PageView, words

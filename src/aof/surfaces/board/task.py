@@ -10,7 +10,7 @@ import msgspec
 
 from aof.errors import AofError, InvalidInput, TaskNotFound
 from aof.kernel.events import Event
-from aof.queries.stories import spaced, stories
+from aof.queries.history import spaced, stories
 from aof.support.typed import prepare_type
 from aof.surfaces.board.actions import BY_NAME, description, offered
 from aof.surfaces.board.view import Operations, PageAddress, PageView, summary, words

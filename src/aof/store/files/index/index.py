@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from aof.handoffs.audit import AuditRecord
-    from aof.org.health import AgentHealth
+    from aof.org.routing import AgentHealth
     from aof.store.directory import AuditQuery
     from aof.store.files.store import FilesystemStore
     from aof.store.lists import Place

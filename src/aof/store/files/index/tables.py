@@ -14,7 +14,7 @@ import msgspec
 from aof.errors import AofError, Call, Unavailable
 from aof.handoffs.audit import AUDIT, AuditRecord, audit_record, line_of
 from aof.kernel.events import Event
-from aof.org.health import AgentHealth, health_of
+from aof.org.routing import AgentHealth, health_of
 from aof.store.directory import AuditQuery
 from aof.store.files import markdown
 from aof.store.files.disk import read

@@ -16,7 +16,7 @@ import msgspec
 from aof.kernel.events import SUPERSEDED, Event
 from aof.kernel.limits import visible_line
 from aof.kernel.model import millis
-from aof.queries import read_models, stories
+from aof.queries import history, read_models
 from aof.support.printable import escaped
 from aof.surfaces.cli import parser
 from aof.surfaces.cli.output import Answer, Context
@@ -125,7 +125,7 @@ def _summary(event: Event) -> str:
 
 def story_lines(screen: Screen, events: list[Event], now: int, last: int | None = None) -> None:
     """What happened in words, one line for what somebody did; only the `last` few where that is given."""
-    for story in list(stories.stories(events))[-last if last else 0 :]:
+    for story in list(history.stories(events))[-last if last else 0 :]:
         event = story.event
         made = event.payload["task"]["title"] if event.type == "task.created" else ""
         about = (f"'{visible_line(made)}'" if made else "it") if story.about else ""
