@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import SERVER_INFO_META_KEY
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
@@ -18,6 +20,7 @@ from aof.api.async_bridge import Follower
 from aof.api.call import Caller
 from aof.errors import InvalidInput
 from aof.support.nesting import NestedTooDeeply, inspect_body
+from aof.surfaces.mcp.direct import answer, direct_call
 from aof.surfaces.mcp.long_calls import asks_for_reports
 from aof.surfaces.mcp.server import make_server
 from aof.surfaces.mcp.sessions import SESSION_HEADER, CallerOf, Hub, Presence
@@ -49,9 +52,9 @@ class McpOverHttp:
     async def running(self, follower: Follower) -> AsyncIterator[None]:
         """Serve on this fabric until the context ends."""
         hub = self._hub = Hub(follower, self._caller_of, self._tiers, self._presence)
-        self._manager = _Manager(
-            self.server(hub), json_response=not self.streamed, max_request_body_size=self._max_body
-        )
+        server = self.server(hub)
+        hub.stamp = {SERVER_INFO_META_KEY: server.server_info_stamp}
+        self._manager = _Manager(server, json_response=not self.streamed, max_request_body_size=self._max_body)
         async with self._manager.run():
             try:
                 yield
@@ -66,10 +69,18 @@ class McpOverHttp:
         """Answer one request. A session is only for the caller that has opened it."""
         assert self._manager is not None
         request = Request(scope)
-        known = {**scope, "user": _owner(self._caller_of(request))}
+        caller = self._caller_of(request)
+        known = {**scope, "user": _owner(caller)}
         session = request.headers.get(SESSION_HEADER)
         if request.method == "POST":
-            receive = await self._manager.inspect_body(receive, session)
+            body, receive, documents = await self._manager.inspect_body(receive, session)
+            transport = self._manager.transport(session)
+            assert self._hub is not None
+            call = direct_call(self._hub, request, body, caller, transport) if documents else None
+            if call is not None:
+                with self._presence.of(session).calling(listens=False) if session is not None else nullcontext():
+                    await (await answer(self._hub, call, transport))(scope, receive, send)
+                return
         if session is None:
             await self._manager.handle_request(known, receive, send)
             return
@@ -132,18 +143,22 @@ class McpOverHttp:
 class _Manager(StreamableHTTPSessionManager):
     """Sessions that answer with a document or with a stream, as each client needs it."""
 
-    async def inspect_body(self, receive: Receive, session: str | None) -> Receive:
-        """Read the body, to see whether its answer must be a stream; the result yields the same body again."""
+    def transport(self, session: str | None) -> StreamableHTTPServerTransport | None:
+        """The transport of a session."""
+        return self._server_instances.get(session) if session is not None else None
+
+    async def inspect_body(self, receive: Receive, session: str | None) -> tuple[bytes, Receive, bool]:
+        """Read the body, to see whether its answer is a document, not a stream. With it comes what yields it again."""
         try:
             body, again = await inspect_body(receive, self.max_request_body_size)
         except NestedTooDeeply as error:
             raise InvalidInput(f"the message is {error}", "keep deep structures in a file of the task") from None
         wants_stream = asks_for_reports(body)
         _WANTS_STREAM.set(wants_stream)
-        transport = self._server_instances.get(session) if session is not None else None
+        transport = self.transport(session)
         if wants_stream and transport is not None:
             transport.is_json_response_enabled = False
-        return again
+        return body, again, self.json_response
 
     @property
     def json_response(self) -> bool:

@@ -60,6 +60,8 @@ class Hub:
         self.presence = presence or Presence()
         self.bus = InMemorySubscriptionBus()
         self.sessions: set[Session] = set()
+        self.named: dict[str, Session] = {}  # those of them that have called a tool over HTTP, by their IDs
+        self.stamp: dict[str, Any] = {}  # what says in answers of the newest revision who has answered
         self.stopping = False
         self.background: TaskGroup | None = None
 
@@ -217,6 +219,7 @@ class Session:
         held, self._claimed = self._claimed.keys() - self._kept, {}
         self._hub.sessions.discard(self)
         if self.name is not None:
+            self._hub.named.pop(self.name, None)
             self._hub.presence.forget(self.name)
         if self._hub.stopping:
             return  # the server goes, not the agent: it may come back and name its run
@@ -247,6 +250,8 @@ def session_of(hub: Hub, ctx: ServerRequestContext[Any, Any], alone: Session | N
     if session is None:
         name = ctx.request.headers.get(SESSION_HEADER) if ctx.request is not None else None
         session = connection.state[_STATE] = Session(hub, caller, name=name)
+        if name is not None:
+            hub.named[name] = session
         connection.exit_stack.push_async_callback(session.end)
     if (session.caller.actor, session.caller.role) != (caller.actor, caller.role):
         raise ActorMismatch(f"this session is {session.caller.actor}'s", "open a session of your own")

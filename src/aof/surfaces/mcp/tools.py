@@ -117,8 +117,13 @@ def tool_result(result: Any, secrets: Sequence[str] = (), warning_text: str = ""
     data = msgspec.to_builtins(result)
     text = msgspec.json.encode(result).decode()
     answer = CallToolResult(content=[TextContent(text=text)], structured_content=data)
-    meta = ({SECRETS: list(secrets)} if secrets else {}) | ({WARNING: warning_text} if warning_text else {})
-    return answer.model_copy(update={"meta": meta}) if meta else answer
+    beside = meta(secrets, warning_text)
+    return answer.model_copy(update={"meta": beside}) if beside else answer
+
+
+def meta(secrets: Sequence[str], warning_text: str) -> dict[str, Any]:
+    """What stands beside a result."""
+    return ({SECRETS: list(secrets)} if secrets else {}) | ({WARNING: warning_text} if warning_text else {})
 
 
 def refusal(error: AofError, reader: HintReader) -> CallToolResult:
