@@ -254,7 +254,7 @@ def test_a_hand_written_file_is_read_and_a_changed_line_is_the_only_difference(e
         ("ada", "Decision", "decision"),
     ]
     assert known.findings == ()
-    changed = worklog_text.with_status(text, "bob", "the API")
+    changed = worklog_text.with_status(text, {"bob": "the API"})
     assert [(old, new) for old, new in zip(text.split(end), changed.split(end), strict=True) if old != new] == [
         ("Now Working (bob): idle", "Now Working (bob): the API")
     ]
@@ -271,7 +271,7 @@ def test_whatever_stands_in_a_file_reading_never_fails_and_changes_keep_all_othe
     list(worklog_rules.of_entries(known, lambda _name: True))
     before = [line for line in documents_markdown.split_lines(text) if line.strip()]
     for changed in (
-        worklog_text.with_status(text, "zed", "x"),
+        worklog_text.with_status(text, {"zed": "x"}),
         worklog_text.with_row(text, worklog_text.INDEX, ("a | b", "zed", "2026-02-08 14:32 UTC", "Session 1")),
     ):
         after = [line.rstrip("\r\n") for line in documents_markdown.split_lines(changed) if line.strip()]
@@ -360,7 +360,9 @@ def test_an_entry_keeps_its_id_when_something_else_changes_and_twins_have_two() 
     twins = GOOD + "\n14:32 — ada: it done (3 pass).\n"
     first = [one.event_id for one in envelopes(parse_worklog(twins).entries)]
     assert len(set(first)) == 2
-    changed = worklog_text.with_status(twins.replace("# Worklog — p", "# Worklog — other"), "ada", "x") + "\n### b: y\n"
+    changed = (
+        worklog_text.with_status(twins.replace("# Worklog — p", "# Worklog — other"), {"ada": "x"}) + "\n### b: y\n"
+    )
     assert [one.event_id for one in envelopes(parse_worklog(changed).entries)][:2] == first
     assert event_id(parse_worklog(twins).entries[0]) == first[0]
 

@@ -263,8 +263,7 @@ class _Writer:
                 self._pinned[agent] = IDLE
             elif not any(task_id in line for task_id in held):
                 self._pinned[agent] = self._named(held[-1])
-        for key, line in self._pinned.items():
-            self._text = worklog_text.with_status(self._text, key, line)
+        self._text = worklog_text.with_status(self._text, self._pinned)
         self._text += self._appender.text()
         return Rewritten({**self._texts, PATH: self._text}, note)
 
@@ -706,11 +705,12 @@ def _with_entry(text: str, entry: Entry) -> str:
 def _with_pinned(text: str, side: Worklog) -> str:
     """Pinned lines that only a person has written."""
     there = {line.key: line.text.strip() for line in parse_worklog(text).status}
+    wanted: dict[str, str] = {}
     for line in sorted(side.status, key=lambda line: line.key):
         own = line.text.strip()
         if own and own != IDLE and there.get(line.key, "") in ("", IDLE) and not (line.agent and line.key in there):
-            text = worklog_text.with_status(text, line.key, own)
-    return text
+            wanted[line.key] = own
+    return worklog_text.with_status(text, wanted)
 
 
 def _with_prose(text: str, side: str) -> str:

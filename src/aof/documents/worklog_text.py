@@ -613,16 +613,22 @@ def status_line(key: str, text: str) -> str:
     return f"{name}: {inline(text) or NONE}"
 
 
-def with_status(text: str, key: str, status: str) -> str:
-    """The file with one pinned line changed, or added where there is none for that key."""
-    end, lines, known = markdown.ending(text), markdown.split_lines(text), parse_worklog(text)
-    line = status_line(key, status)
-    for one in known.status:
-        if one.key == key:
+def with_status(text: str, statuses: Mapping[str, str]) -> str:
+    """The file with pinned lines changed, by their keys, or added where there are none for them."""
+    lines, left = markdown.split_lines(text), dict(statuses)
+    for one in parse_worklog(text).status if left else ():
+        status = left.pop(one.key, None)
+        if status is not None and one.text != inline(status):
             old = lines[one.number - 1]
-            fresh = line + old[len(old.rstrip("\r\n")) :]
-            lines[one.number - 1] = fresh if one.text != inline(status) else old
-            return "".join(lines)
+            lines[one.number - 1] = status_line(one.key, status) + old[len(old.rstrip("\r\n")) :]
+    text = "".join(lines)
+    for key, status in left.items():
+        text = _with_new_status(text, key, status_line(key, status))
+    return text
+
+
+def _with_new_status(text: str, key: str, line: str) -> str:
+    end, lines, known = markdown.ending(text), markdown.split_lines(text), parse_worklog(text)
     place = _place_of_status(known, key)
     if place:
         _ended(lines, place, end)

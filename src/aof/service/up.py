@@ -33,9 +33,10 @@ from aof.support.printable import clean, escaped
 _LOOK_ANYWAY = 60.0  # seconds: clocks are turned, and a file system may forget to tell
 _WITHOUT_INOTIFY = 0.25
 _WRITE_DOWN = 0.5  # seconds after an event in which documents follow
+_LONGEST_BEHIND = 5.0  # seconds that documents may stay behind while writing them takes long
 _SETTLE = 0.05  # seconds that an editor gets to finish
 _SHARE = 200  # a scan or a tick may take one part in so many of the time
-_CALM = 9  # a tick is followed by a calm so many times as long: those who are served share its processor
+_CALM = 9  # a tick, as documents that follow, has a calm so many times as long behind it: others share the processor
 _CALMEST = 0.05  # seconds; a longer calm would hold up work
 _HELD_UP = 0.05  # seconds of rest when only handlers have something to do that failed a moment ago
 _OTHERS_WORKER = 0.25  # seconds after which a worker that was in the way may have ended
@@ -91,6 +92,7 @@ class Service:
         self._touched: set[str] = set()
         self._touched_at: float = 0.0
         self._documents_at: float | None = 0.0
+        self._documents_pace = 0.0
         self._watch: Inotify | None = None
         self._planned: object = None  # where the log ended before the last plan
         self._written: object = None  # and before the documents followed
@@ -172,9 +174,11 @@ class Service:
 
     def _follow(self) -> None:
         """Let the documents say what the log has; what comes next makes it due again."""
-        end = self._files.log_end()
+        end, began = self._files.log_end(), self._clock.monotonic()
         reading.follow_all(self._fabric.services.environment)
+        now = self._clock.monotonic()
         self._written, self._documents_at = end, None
+        self._documents_pace = now + min((now - began) * _CALM, _LONGEST_BEHIND)
 
     def _act(self) -> None:
         """Plan and do what is due now."""
@@ -216,7 +220,7 @@ class Service:
         if end != self._planned:
             self._plan_soon()
         if end != self._written and self._documents_at is None:
-            self._documents_at = self._clock.monotonic() + _WRITE_DOWN
+            self._documents_at = max(self._clock.monotonic() + _WRITE_DOWN, self._documents_pace)
 
     def _plan_soon(self) -> None:
         self._due = min(self._due, max(self._pace, self._clock.monotonic()))

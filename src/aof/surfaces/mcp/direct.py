@@ -65,31 +65,29 @@ def direct_call(
     operation = BY_TOOL.get(message.params.name)
     if operation is None or _WAIT in message.params.arguments or not _is_plain(request):
         return None
-    version, name = request.headers.get(_VERSION_HEADER), request.headers.get(SESSION_HEADER)
+    version = request.headers.get(_VERSION_HEADER)
     if version in MODERN_PROTOCOL_VERSIONS:
-        if find_duplicated_routing_header(request.headers.items()) is not None:
-            return None
-        verdict = classify_inbound_request(msgspec.structs.asdict(message) | _named(message), headers=request.headers)
-        return DirectCall(message, operation, caller, None) if isinstance(verdict, InboundModernRoute) else None
-    session = hub.named.get(name) if name is not None else None
+        return DirectCall(message, operation, caller, None) if _is_newest(request, message) else None
+    session = hub.named.get(request.headers.get(SESSION_HEADER, ""))
     if session is None or transport is None or not (version is None or version in HANDSHAKE_PROTOCOL_VERSIONS):
         return None
     opened = session.caller
     is_owner = (opened.actor, opened.role, opened.token) == (caller.actor, caller.role, caller.token)
-    if not is_owner or transport.is_terminated or not transport.is_json_response_enabled:
-        return None
-    return DirectCall(message, operation, caller, session)
+    usable = is_owner and transport.is_json_response_enabled and not transport.is_terminated
+    return DirectCall(message, operation, caller, session) if usable else None
 
 
 def _is_plain(request: Request) -> bool:
-    return (
-        request.headers.get("content-type", "").partition(";")[0].strip() == _JSON and check_accept_headers(request)[0]
-    )
+    has_json, _ = check_accept_headers(request)
+    return has_json and request.headers.get("content-type", "").partition(";")[0].strip() == _JSON
 
 
-def _named(message: _Call) -> dict[str, Any]:
-    """The parameters under their names on the wire."""
-    return {"params": {"name": message.params.name, "_meta": message.params.meta}}
+def _is_newest(request: Request, message: _Call) -> bool:
+    """Whether headers and message agree, as the newest revision wants it."""
+    if find_duplicated_routing_header(request.headers.items()) is not None:
+        return False
+    body = {"method": message.method, "params": {"name": message.params.name, "_meta": message.params.meta}}
+    return isinstance(classify_inbound_request(body, headers=request.headers), InboundModernRoute)
 
 
 async def answer(hub: Hub, call: DirectCall, transport: StreamableHTTPServerTransport | None) -> Response:
@@ -118,7 +116,7 @@ async def answer(hub: Hub, call: DirectCall, transport: StreamableHTTPServerTran
 
 
 def _of_model(result: CallToolResult) -> dict[str, Any]:
-    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True, exclude={"result_type"})
 
 
 def _keep_open(transport: StreamableHTTPServerTransport) -> None:
