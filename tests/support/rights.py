@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
@@ -19,6 +20,7 @@ from aof.errors import AofError, Call
 from aof.kernel.model import Policy
 from aof.org.model import OrgChart
 from aof.testing import memory_fabric
+from tests.support.messages import update
 from tests.support.team import chart_of
 
 PERSON: Final = "pm"  # a maintainer outside the chart, who prepares everything
@@ -80,22 +82,6 @@ class Case(NamedTuple):
 def _both(operation: str, subject: Subject, what: str, *, everywhere: bool = False, **given: Any) -> Iterator[Case]:
     yield Case(f"{what}, another's", operation, subject, given=given, everywhere=everywhere)
     yield Case(f"{what}, own", operation, subject, own=True, given=given)
-
-
-def _message(agent: str, status: str) -> list[str]:
-    body = {"taskId": "{task}", "agentId": agent, "status": status}
-    envelope = {
-        "protocol": "aof",
-        "version": 1,
-        "projectId": "p",
-        "type": "status.update",
-        "taskId": "{task}",
-        "fromAgent": agent,
-        "toAgent": PERSON,
-        "sentAt": "2026-01-05T09:00:00Z",
-        "payload": body,
-    }
-    return [json.dumps(envelope)]
 
 
 _TABLE: Final = [{"name": "tasks.csv", "text": "id,title\n1,New\n"}]
@@ -221,8 +207,8 @@ def prepare(fabric: Fabric, case: Case, who: str) -> dict[str, Any]:
         waited = fabric.get(task_id).depends_on
         given["blocker_id"] = waited[0] if waited else fabric.create("First").task_id
     if case.operation == "send":
-        messages = _message(who, "in-progress") if given["messages"] == "self" else _message("rev", "done")
-        return {"messages": [text.replace("{task}", task_id) for text in messages]}
+        agent, status = (who, "in-progress") if given["messages"] == "self" else ("rev", "done")
+        return {"messages": [json.dumps(update(task_id, agent, status=status))]}
     if case.subject in ("sent", "handed", "taken", "escalated"):
         return given | {"handoff_id": _handoff(fabric, case, task_id, who)}
     if case.operation == "session_end":
@@ -323,10 +309,14 @@ def of_messages(row: dict[str, Any]) -> str:
     return "yes" if row["outcome"] == "accepted" and not row.get("reason") else str(row["reason"])
 
 
+@cache
+def _chart() -> OrgChart:
+    return chart_of(**CHART)
+
+
 def fabric_of(column: Column) -> Fabric:
     """A fabric under the settings of a column."""
-    chart: OrgChart | None = chart_of(**CHART) if column.chart else None
-    return memory_fabric(PERSON, policy=column.policy, org=chart, workflows=[WORKFLOW])
+    return memory_fabric(PERSON, policy=column.policy, org=_chart() if column.chart else None, workflows=[WORKFLOW])
 
 
 def by_session(case: Case, column: Column) -> str:

@@ -14,6 +14,7 @@ from aof.api.fabric import Fabric
 from aof.store.files.disk import Disk
 from aof.store.files.locks import STATE_AT
 from aof.store.files.store import FilesystemStore
+from tests.support import messages
 from tests.support.clock import DAY, MONDAY, ManualClock
 from tests.support.disks import Killed, SteppingDisk
 from tests.support.invariants import SAME_BOOT, fabric_on, log_lines
@@ -92,44 +93,25 @@ def fail(task_id: str = ONE, agent: str = "ada") -> Command:
     return lambda t: t.fabric.fail(task_id, agent=agent, run=_run(t, task_id), message="no luck")
 
 
-def send(kind: str, task_id: str, agent: str, **payload: object) -> Command:
+def send(fields: messages.Fields) -> Command:
     """A protocol message."""
-    return lambda t: t.fabric.send(
-        {
-            "protocol": "aof",
-            "version": 1,
-            "type": kind,
-            "taskId": task_id,
-            "fromAgent": agent,
-            "toAgent": "dispatcher",
-            "sentAt": "2026-03-02T09:00:00.000Z",
-            "payload": payload,
-        }
-    )
+    return lambda t: t.fabric.send(fields)
 
 
 def report(task_id: str = ONE, agent: str = "ada") -> Command:
     """A completion report."""
-    return send("completion.report", task_id, agent, outcome="done", summaryRef="outputs/summary.md", notes="fine")
+    return send(messages.report(task_id, agent, notes="fine"))
 
 
 def delegate(to_agent: str = "bob") -> Command:
     """The second task is handed to another agent by the first one's."""
-    return send(
-        "handoff.request",
-        TWO,
-        "ada",
-        taskId=TWO,
-        parentTaskId=ONE,
-        fromAgent="ada",
-        toAgent=to_agent,
-        acceptanceCriteria=[f"criterion {number}" for number in range(40)],
-    )
+    criteria = [f"criterion {number}" for number in range(40)]
+    return send(messages.request(TWO, ONE, "ada", to_agent, acceptanceCriteria=criteria))
 
 
 def turn_down(agent: str = "bob") -> Command:
     """The addressee does not take it."""
-    return send("handoff.rejected", TWO, agent, taskId=TWO, accepted=False, reason="too little context")
+    return send(messages.rejected(TWO, agent, "too little context"))
 
 
 def hand(kind: str, task_id: str = ONE, to_agent: str = "bob", **given: Any) -> Command:

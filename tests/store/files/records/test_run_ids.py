@@ -16,6 +16,7 @@ from aof.runs.model import RunResult
 from aof.store.files.task_files import document
 from aof.testing import FakeClock
 from tests.support.indexes import open_fabric
+from tests.support.messages import update
 from tests.support.present import present
 
 Begin = Callable[[Fabric, str], str]
@@ -31,18 +32,7 @@ def _updated(fabric: Fabric, task_id: str) -> str:
 
 
 def _sent(fabric: Fabric, task_id: str) -> str:
-    message = {
-        "protocol": "aof",
-        "version": 1,
-        "projectId": "unknown",
-        "type": "status.update",
-        "taskId": task_id,
-        "fromAgent": "ada",
-        "toAgent": "dispatcher",
-        "sentAt": "2026-03-02T09:00:00.000Z",
-        "payload": {"taskId": task_id, "agentId": "ada", "status": "in-progress"},
-    }
-    fabric.send(json.dumps(message))
+    fabric.send(json.dumps(update(task_id, status="in-progress")))
     return str(fabric.get(task_id).last_run)
 
 
