@@ -705,16 +705,13 @@ def inbox(messages: Sequence[MailMessage], policy: Policy, known: Iterable[str] 
         for agent in members(message, policy, everybody):
             if agent in waiting and not (is_group(message.receiver) and message.acknowledged_by(agent)):
                 waiting[agent].append(message)
-    return tuple(_row(agent, unread) for agent, unread in waiting.items())
-
-
-def _row(agent: str, unread: list[MailMessage]) -> InboxRow:
-    if not unread:
-        return InboxRow(agent)
-    due = {message.response_needed_by for message in unread} - {NONE}
-    dates = sorted((when, text) for text in due if (when := moment(text)) is not None)
-    earliest = dates[0][1] if dates else NEXT_SESSION if NEXT_SESSION in due else NONE
-    return InboxRow(agent, len(unread), unread[-1].message_id, earliest)
+    rows: list[InboxRow] = []
+    for agent, unread in waiting.items():
+        due = {message.response_needed_by for message in unread} - {NONE}
+        dates = sorted((when, text) for text in due if (when := moment(text)) is not None)
+        earliest = dates[0][1] if dates else NEXT_SESSION if NEXT_SESSION in due else NONE
+        rows.append(InboxRow(agent, len(unread), unread[-1].message_id, earliest) if unread else InboxRow(agent))
+    return tuple(rows)
 
 
 def escalation_notice(message: MailMessage, text: str, policy: Policy, number: int, now: int) -> MailMessage:

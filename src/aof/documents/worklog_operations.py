@@ -248,22 +248,18 @@ def worklog_decide(
 def _post(context: CallContext, command: Any) -> EntryEnvelope:
     done = context.dispatch(command)
     event = done.events[-1]
-    session, number = _session(context)
+    here = context.environment
+    note, texts = reading.noted(here, NAME, CHARTER)
+    session, end = session_id(texts[CHARTER]), worklog.end_of_file(note)
+    if end is not None:  # the file is long, and the note about it tells
+        number = end.session
+    else:
+        with here.store.unit(Scope()) as unit:
+            number = last_session(unit.document(PATH))
     entry = parse_entry(event.payload["text"], event.timestamp[:10], number)
     (found,) = worklog.envelopes([entry], session)
     kind = event.payload["type"]
     return found if found.event_type == kind else msgspec.structs.replace(found, event_type=kind)
-
-
-def _session(context: CallContext) -> tuple[str, int]:
-    """The charter's name for the session, and its number in the WORKLOG, which is long: its note tells."""
-    here = context.environment
-    note, found = reading.noted(here, NAME, CHARTER)
-    end = worklog.end_of_file(note)
-    if end is not None:
-        return session_id(found[CHARTER]), end.session
-    with here.store.unit(Scope()) as unit:
-        return session_id(found[CHARTER]), last_session(unit.document(PATH))
 
 
 @_worklog(effect="read", example="aof worklog show --limit 10")
@@ -372,17 +368,12 @@ def of_file(environment: Environment) -> Iterator[Finding]:
     done = store.find(environment.read_models.query(status="done")).tasks
     yield from worklog_rules.of_tasks(entries, (task.id for task in done))
     yield from worklog_rules.of_long_work(known.entries, _minutes(events))
-    for one in conflicts.unproven_agreements(entries, _answered(environment)):
-        yield worklog_rules.finding(one.code, one.line, one.detail, "link to where that agent says so", one.severity)
-
-
-def _answered(environment: Environment) -> dict[str, set[str]]:
-    """Who has answered each message."""
-    found: dict[str, set[str]] = {}
-    for event in environment.store.told((mail_rules.CHANGED, mail_rules.CLOSED)):
+    answered: dict[str, set[str]] = {}  # who has answered each message
+    for event in store.told((mail_rules.CHANGED, mail_rules.CLOSED)):
         _, ack = mail_rules.change_in(event.payload)
-        found.setdefault(event.payload["messageId"], set()).add(ack.actor)
-    return found
+        answered.setdefault(event.payload["messageId"], set()).add(ack.actor)
+    for one in conflicts.unproven_agreements(entries, answered):
+        yield worklog_rules.finding(one.code, one.line, one.detail, "link to where that agent says so", one.severity)
 
 
 def restore(environment: Environment) -> None:

@@ -532,28 +532,22 @@ class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
             return Decision()
         record = audited("timeout", task, handoff, reason=self.reason)
         first = step("handoff.timeout", handoff, record, reason=self.reason)
-        if handoff.state in UNANSWERED:
-            return Decision(drafts=(first, *self._unanswered(records, task, handoff, now)))
-        return Decision(drafts=(first, *self._unreturned(records, task, handoff, now)))
-
-    def _unanswered(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
-        """Rejected for it, and on to another agent; what is critical goes up at once."""
-        if task.priority == "critical" and handoff.type != "broadcast":
-            over = _replace(handoff, state="rejected")
+        policy = handoff.return_protocol.on_timeout
+        if handoff.state in UNANSWERED and task.priority == "critical" and handoff.type != "broadcast":
+            over = _replace(handoff, state="rejected")  # what is critical goes up at once
             notify = rules.orchestrator(records.policy, handoff)
             refused = rejected(task, handoff, UNAVAILABLE, now, notify=notify)
-            return (refused, *climbed(records, task, over, self.reason, now))
-        return turned_down(records, task, handoff, UNAVAILABLE, now)
-
-    def _unreturned(self, records: Records, task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
-        """The policy of the handoff; a retry that is used up becomes an escalation."""
-        policy = handoff.return_protocol.on_timeout
-        if policy == "retry" and handoff.resends < MAX_RESENDS:
-            return (resent(handoff, self.reason),)
-        if policy == "fail" or handoff.type == "broadcast":
+            following = (refused, *climbed(records, task, over, self.reason, now))
+        elif handoff.state in UNANSWERED:
+            following = turned_down(records, task, handoff, UNAVAILABLE, now)
+        elif policy == "retry" and handoff.resends < MAX_RESENDS:
+            following = (resent(handoff, self.reason),)
+        elif policy == "fail" or handoff.type == "broadcast":
             lost = rules.subtask_failed(records, task, handoff, self.reason, now)
-            return (*lost, *failed(records, task, handoff, self.reason, now))
-        return climbed(records, task, handoff, self.reason, now)
+            following = (*lost, *failed(records, task, handoff, self.reason, now))
+        else:  # also a retry that is used up becomes an escalation
+            following = climbed(records, task, handoff, self.reason, now)
+        return Decision(drafts=(first, *following))
 
 
 class FailHandoff(OnHandoff, frozen=True, kw_only=True):

@@ -171,23 +171,18 @@ def context_changes(task: Task, event: Event) -> dict[str, Any]:
             made = msgspec.convert(payload | {"timestamp": event.timestamp}, prepare_type(RecordedDecision))
             context = _replace(context, decisions=(*context.decisions, made))
         case "context.artifact":
-            context = _replace(context, artifacts=_artifacts_after(context.artifacts, event))
+            # A new artifact, or a known one in another state: what identifies it stays.
+            fields, before = payload["artifact"], context.artifacts
+            known = next((one for one in before if one.id == fields["id"]), None)
+            created = known.created_at if known is not None else event.timestamp
+            artifact = msgspec.convert(fields | {"createdAt": created}, prepare_type(RecordedArtifact))
+            kept = (artifact if one is known else one for one in before)
+            context = _replace(context, artifacts=(*kept, *(() if known is not None else (artifact,))))
         case "context.rule":
             context = _replace(context, rule=payload["rule"])
         case _:
             return {}
     return {"context": builtins(context)}
-
-
-def _artifacts_after(before: tuple[RecordedArtifact, ...], event: Event) -> tuple[RecordedArtifact, ...]:
-    """With a new artifact, or a known one in another state: what identifies it stays."""
-    fields = event.payload["artifact"]
-    known = next((one for one in before if one.id == fields["id"]), None)
-    created = known.created_at if known is not None else event.timestamp
-    artifact = msgspec.convert(fields | {"createdAt": created}, prepare_type(RecordedArtifact))
-    if known is None:
-        return (*before, artifact)
-    return tuple(artifact if one.id == known.id else one for one in before)
 
 
 class Writer(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,7 +34,7 @@ from aof.runs.leases import authorize, not_holder, stale_lease
 from aof.runs.model import RunResult
 from aof.runs.results import LEADS_TO, apply_reported, referred_files, submit
 from aof.tasks import graph
-from aof.tasks.model import Lease, Task
+from aof.tasks.model import Task
 from aof.workflows import hops as workflows_hops
 from aof.workflows import outcomes
 from aof.workflows.hops import Walk, wrong_role
@@ -416,7 +416,14 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         if isinstance(result, AofError):
             return result
         if result is None or result.run_id != lease.run_id:
-            verdict = self._failed(records, task, lease, now, decide) if self.run is not None else Decision()
+            failed = Fail(
+                actor=self.actor,
+                run=self.run,
+                task_id=task.id,
+                code="no_completion_report",
+                message=f"the session of {lease.agent} ended without a completion report",
+            )
+            verdict = decide(records, failed, now) if self.run is not None else Decision()
             return verdict if isinstance(verdict, AofError) else verdict.followed_by(late)
         called = {} if self.caller == self.actor else {"calledBy": self.caller}
         return Decision(drafts=apply_reported(records, task, result, now, None, **called))
@@ -427,14 +434,3 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
             ended = Settle(actor=self.actor, run=self.run, task_id=task.id)
             return decide(records, ended, now) if self.run else Decision()
         return outcomes.end_session(records, task, self.actor, self.run, now)
-
-    def _failed(self, records: Records, task: Task, lease: Lease, now: int, decide: Decide) -> Verdict:
-        """The run ended without a report."""
-        failed = Fail(
-            actor=self.actor,
-            run=self.run,
-            task_id=task.id,
-            code="no_completion_report",
-            message=f"the session of {lease.agent} ended without a completion report",
-        )
-        return decide(records, failed, now)
