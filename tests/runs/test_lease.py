@@ -126,6 +126,8 @@ def test_a_replaced_run_changes_nothing(kind: type[commands.OnTask], given: dict
     before = world.tasks[task]
     refusal = world.refuse(kind, task, "ada", run=old, **given)
     assert (refusal.code, refusal.kind) == ("stale_lease", "conflict")
+    if kind is not commands.Complete:  # which says that the report is kept
+        assert refusal.message.endswith(f"it is now held by {successor} under epoch 2")
     after = world.tasks[task]
     late = after.late_results if kind is commands.Complete else ()
     assert after == msgspec.structs.replace(before, rev=after.rev, updated_at=after.updated_at, late_results=late)
@@ -285,6 +287,17 @@ def test_what_a_task_asks_for_is_cut_to_what_its_agent_may_have() -> None:
     assert lease.ttl_ms == DAY
 
 
+@pytest.mark.parametrize("odd", [-1, 0, "long", None])
+def test_a_length_that_a_person_wrote_and_that_is_none_counts_as_none(odd: object) -> None:
+    world = World(Policy(lease_ttl_ms=7_000))
+    task = world.create()
+    world.tasks[task] = msgspec.structs.replace(world.tasks[task], metadata={"leaseTtlMs": odd})
+    world.claim(task)
+    lease = world.tasks[task].lease
+    assert lease is not None
+    assert lease.ttl_ms == 7_000
+
+
 def test_the_settings_may_give_everybody_a_longer_lease() -> None:
     world = World(policy=Policy(lease_ttl_ms=2 * DAY))
     task = world.create()
@@ -438,6 +451,13 @@ def test_the_secret_of_the_run_that_stands_writes(kind: type[commands.OnTask], g
     world = World()
     task, run = _contested(world)
     assert world.act(kind, task, "ada", run=run, proof=_SECRET, **given).refusal is None
+
+
+@pytest.mark.parametrize("shown", [{"proof": _SECRET}, {"vouched": "token"}])
+def test_who_shows_the_secret_or_a_token_need_not_name_the_run(shown: dict[str, str]) -> None:
+    world = World()
+    task, _ = _contested(world)
+    assert world.act(commands.ReportProgress, task, "ada", text="half", **shown).refusal is None
 
 
 def test_the_host_of_a_worker_goes_on_with_the_run_that_it_started() -> None:

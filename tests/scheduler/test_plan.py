@@ -82,11 +82,12 @@ def chosen(planned: Plan) -> list[tuple[str, str, str | None]]:
 
 @st.composite
 def snapshots(draw: st.DrawFn) -> Snapshot:
-    """Anything that a store could hold."""
+    """Anything that a store could hold; or a few tasks with nothing but the limits in their way."""
     statuses = ("ready", "in-progress", "backlog", "blocked", "review")
+    plain = draw(st.booleans())
     found: dict[str, list[Task]] = {status: [] for status in statuses}
-    for number in range(1, draw(st.integers(0, 25)) + 1):
-        status = draw(st.sampled_from(statuses))
+    for number in range(1, draw(st.integers(0, 6 if plain else 25)) + 1):
+        status = draw(st.sampled_from(("ready", "ready", "ready", "in-progress") if plain else statuses))
         task = make(
             number,
             status,
@@ -94,12 +95,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
             priority=draw(st.sampled_from(PRIORITIES)),
             created_at=iso(MONDAY + draw(st.integers(0, 3))),
             resource=draw(st.sampled_from((None, "gpu", "lab"))),
-            retry=Retry(
-                failures=draw(st.integers(0, 4)),
-                not_before=draw(st.sampled_from((None, iso(MONDAY), iso(MONDAY + 9 * MINUTE)))),
-            ),
-            metadata=draw(st.sampled_from(({}, {"draft": True}))),
-            cancel=draw(st.sampled_from((None, None, None, Cancel(by="pm", at=iso(MONDAY))))),
+            **({} if plain else draw(_HINDRANCES)),
         )
         found[status].append(task)
     waiting = [task.id for task in found["ready"] + found["backlog"]]
@@ -110,12 +106,23 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         ready=tuple(found["ready"]),
         blocked=tuple(found["blocked"]),
         review=tuple(found["review"]),
-        free=frozenset(draw(st.lists(st.sampled_from(waiting), unique=True)) if waiting else ()),
+        free=frozenset(waiting if plain or not waiting else draw(st.lists(st.sampled_from(waiting), unique=True))),
         hosted=frozenset(draw(st.lists(st.sampled_from(running), unique=True)) if running else ()),
     )
 
 
 _AGENT = st.sampled_from(AGENTS)
+_HINDRANCES = st.fixed_dictionaries(
+    {
+        "retry": st.builds(
+            Retry,
+            failures=st.integers(0, 4),
+            not_before=st.sampled_from((None, iso(MONDAY), iso(MONDAY + 9 * MINUTE))),
+        ),
+        "metadata": st.sampled_from(({}, {"draft": True})),
+        "cancel": st.sampled_from((None, None, None, Cancel(by="pm", at=iso(MONDAY)))),
+    }
+)
 
 
 class TestAnyPlan:
@@ -246,6 +253,16 @@ class TestTheOtherRows:
         (stale,) = plan(snapshot, alone, POLICY, MONDAY + 6 * MINUTE).actions
         assert (stale.action, stale.run_id) == ("stale_heartbeat", "RUN-2026-03-02-001-1")
         assert stale.reason == f"no sign of life from ada since {iso(MONDAY + MINUTE)}"
+        others = msgspec.structs.replace(beat, run_id="RUN-2026-03-02-001-9")
+        snapshot = Snapshot(running=(task,), heartbeats={task.id: others})
+        (stale,) = plan(snapshot, alone, POLICY, MONDAY + 6 * MINUTE).actions
+        assert stale.reason == f"no sign of life from ada since {iso(MONDAY)}", "another run's says nothing of this one"
+
+    def test_what_a_person_has_begun_by_hand_is_left_to_people(self) -> None:
+        task = make(1, "in-progress", lease=None)
+        planned = plan(Snapshot(running=(task,)), CREW, POLICY, MONDAY)
+        assert not planned.actions
+        assert why(planned, task) == "nobody holds it: it was begun by hand"
 
     def test_a_run_that_takes_longer_than_its_agent_may_is_timed_out(self) -> None:
         snapshot = Snapshot(running=(make(1, "in-progress"),))

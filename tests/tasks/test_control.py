@@ -272,7 +272,9 @@ def test_a_hosted_run_is_cancelling_until_its_host_has_stopped_it() -> None:
     world.act(commands.CancelTask, task, reason="not wanted")
     assert world.normalized(task) == "cancelling"
     assert world.act(commands.CancelTask, task).drafts == ()
-    assert world.refuse(commands.RecordHeartbeat, task, "ada", run=run).code == "stale_lease"
+    refusal = world.refuse(commands.RecordHeartbeat, task, "ada", run=run)
+    assert refusal.code == "stale_lease"
+    assert refusal.message.endswith("it is being cancelled")
     world.act(commands.Settle, task, "host")
     assert (world.status(task), world.runs[task][run].status) == ("cancelled", "cancelled")
     assert world.act(commands.Settle, task, "host").drafts == ()
