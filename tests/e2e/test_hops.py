@@ -20,6 +20,7 @@ from aof.workflows.model import Workflow, workflow_of
 from tests.support.served import freeze
 from tests.support.service import SETTINGS, Up, chart, directory, having, lives, workflow
 from tests.support.waiting import eventually
+from tests.support.warm import warm
 from tests.support.workflows import DIAMOND, REVIEW
 
 
@@ -271,7 +272,7 @@ def test_a_dry_run_tells_each_hop_its_agent_and_why_the_others_wait(tmp_path: Pa
     with open_fabric(root, actor="pm") as fabric:
         fabric.complete(task_id, hop="build", outcome="complete")
     before = events(root, "task.attempt.started")
-    command = [sys.executable, "-m", "aof", "--data-dir", str(root), "tick", "--dry-run", "--json"]
+    command = [*warm(), "aof", "--data-dir", str(root), "tick", "--dry-run", "--json"]
     answer = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)["data"]
     assert [one["action"] for one in answer["actions"]] == ["assign", "handoff_begin"]
     assert answer["actions"][:1] == [

@@ -7,7 +7,6 @@ import socket
 import ssl
 import stat
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,13 @@ from aof.service.serve import is_loopback
 from aof.surfaces.http.server import listen_unix, remove_unix
 from tests.support.served import events
 from tests.support.service import Up, directory
+from tests.support.warm import warm
 
 _PATIENCE = 60.0
 
 
 def _refused(root: Path, *words: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "aof", "--data-dir", str(root), "up", "--once", "--json", *words]
+    command = [*warm(), "aof", "--data-dir", str(root), "up", "--once", "--json", *words]
     done = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False)
     assert done.returncode != 0, done.stdout
     return dict(json.loads(done.stdout.splitlines()[-1])["error"])

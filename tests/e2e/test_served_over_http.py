@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 from aof.api.catalogue import listed_in
 from aof.service import serve
 from tests.support.service import Up, directory, scripted
+from tests.support.warm import warm
 
 _PATIENCE = 60.0
 
@@ -86,7 +87,7 @@ def test_tools_without_a_server_and_tools_that_there_are_not_are_refused(tmp_pat
         (("--http", "0", "--tools", "most"), "worker, handoff"),
     ):
         done = subprocess.run(
-            [sys.executable, "-m", "aof", "--data-dir", str(root), "up", "--once", *words],
+            [*warm(), "aof", "--data-dir", str(root), "up", "--once", *words],
             capture_output=True, text=True, timeout=_PATIENCE, check=False,
         )  # fmt: skip
         assert done.returncode == 2

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from tests.support.requirements import requirement
 from tests.support.served import create, events, first_run, freeze, once, output, processes, task
 from tests.support.service import SETTINGS, Up, chart, directory, lives, scripted
 from tests.support.waiting import eventually
+from tests.support.warm import warm
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 
@@ -217,7 +217,7 @@ class TestTheServiceItself:
     def test_one_line_a_decision_for_a_person(self, tmp_path: Path) -> None:
         root = directory(tmp_path, {"ada": scripted("report=done")})
         task_id = create(root, "ada")
-        command = [sys.executable, "-m", "aof", "--data-dir", str(root), "up", "--once"]
+        command = [*warm(), "aof", "--data-dir", str(root), "up", "--once"]
         said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.splitlines()
         assert [line.split()[1] for line in said] == [
             "up",

@@ -27,6 +27,7 @@ from aof.service.runners.process_runner import KeptStream, Redaction
 from aof.testing import FakeClock, memory_fabric
 from tests.support.messages import report, update
 from tests.support.service import Up, directory, scripted
+from tests.support.warm import warm
 from tests.surfaces.doors import OnTheCommandLine, environment
 
 ASKED = Policy(require_secret=True)
@@ -257,7 +258,7 @@ def test_a_person_is_shown_the_secret_only_where_it_is_needed(on_disk: Fabric, t
     shown = []
     for _ in range(2):
         task_id = on_disk.create("By hand").task_id
-        words = [sys.executable, "-m", "aof", "claim", task_id, "--agent", "ada"]
+        words = [*warm(), "aof", "claim", task_id, "--agent", "ada"]
         done = subprocess.run(words, env=environment(root), capture_output=True, text=True, check=True, timeout=60)
         shown.append(f"AOF_RUN_SECRET={on_disk.get(task_id).last_run}/ada/" in done.stdout)
         (root / "aof.toml").write_text("schemaVersion = 1\n")

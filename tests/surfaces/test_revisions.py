@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 
 import pytest
 
 from aof.surfaces.http.responses import PREFIX
+from tests.support.warm import warm
 from tests.surfaces.conftest import Doors
 from tests.surfaces.doors import OverHttp, environment
 
@@ -47,7 +47,7 @@ def test_the_command_line_exits_with_4_and_says_what_changed(doors: Doors) -> No
     task_id = door.elsewhere.create("Seen").task_id
     seen = door.elsewhere.get(task_id).rev
     door.elsewhere.edit(task_id, title="Changed")
-    words = [sys.executable, "-m", "aof", "cancel", task_id, "--expect-rev", str(seen)]
+    words = [*warm(), "aof", "cancel", task_id, "--expect-rev", str(seen)]
     plain = subprocess.run(words, env=environment(door.root), capture_output=True, text=True, check=False, timeout=60)
     assert plain.returncode == 4
     assert "title was Seen, is Changed" in plain.stderr
