@@ -12,7 +12,7 @@ from aof.errors import HopRoleMismatch
 from aof.kernel import commands
 from aof.kernel.commands import Decision
 from aof.kernel.events import Draft
-from aof.kernel.model import Policy
+from aof.kernel.model import Policy, run_place
 from aof.org.model import Agent, OrgChart
 from aof.workflows.outcomes import deadlines, due_hops
 from aof.workflows.templates import DEPTH, OPERATORS, condition_holds, condition_problems, validate_template
@@ -35,6 +35,7 @@ def world() -> Gated:
 def test_a_hop_is_claimed_by_one_only(world: Gated) -> None:
     task = world.begin(REVIEW)
     world.take("implement")
+    assert world.heartbeats[run_place(task, "implement")].beat_count == 0
     assert world.refuse(commands.Claim, task, "bob", hop="implement").code == "already_claimed"
     assert world.refuse(commands.Claim, task, "bob").code == "already_claimed"
     assert world.refuse(commands.Claim, task, "bob", hop="ship").code == "not_ready"
@@ -74,6 +75,30 @@ def test_a_failed_predecessor_fails_an_all_join_and_not_an_any_join(world: Gated
     error = next(one.last_error for one in world.tasks.values() if one.last_error is not None)
     assert error is not None
     assert error.message == "hop 'a': broken: no disk"
+
+
+def test_of_several_hops_that_failed_the_first_is_what_the_task_died_of(world: Gated) -> None:
+    task = world.begin(template(hop("a"), hop("b"), hop("c", "a", "b", joinType="any")))
+    runs = {name: world.take(name, agent) for name, agent in (("a", "ada"), ("b", "bob"))}
+    for name, agent in (("b", "bob"), ("a", "ada")):
+        world.later(MINUTE)
+        world.act(commands.Fail, task, agent, run=runs[name], retryable=False, code="broken", message=f"no {name}")
+    error = world.tasks[task].last_error
+    assert error is not None
+    assert (error.message, error.run_id) == ("hop 'b': broken: no b", runs["b"])
+
+
+def test_a_gated_task_that_comes_back_to_wait_for_a_dead_dependency_is_blocked(world: Gated) -> None:
+    before = world.create(metadata={"reviewRequired": False})
+    world.act(commands.Complete, before, "ada")
+    task = world.begin(REVIEW, depends_on=(before,))
+    run = world.take("implement")
+    world.act(commands.RetryTask, before, reason="not good")
+    world.act(commands.CancelTask, before)
+    world.act(commands.Release, task, "ada", run=run)
+    blocked = world.tasks[task].blocked
+    assert blocked is not None
+    assert (blocked.dependency, world.path(task)[-2:]) == (before, ["ready", "blocked"])
 
 
 def test_a_failed_hop_is_tried_again_after_its_own_wait(world: Gated) -> None:
