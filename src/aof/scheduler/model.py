@@ -314,10 +314,6 @@ class View:
         if at > self.now and (self.next_at is None or at < self.next_at):
             self.next_at = at
 
-    def heartbeat(self, task: Task) -> Heartbeat | None:
-        """The task's last sign of life, as of now."""
-        return self.beat_of(task.id)
-
     def beat_of(self, place: str) -> Heartbeat | None:
         """The last sign of life of a task's run, or of a hop's, as of now."""
         return present_heartbeat(self.snapshot.heartbeats.get(place), self.now, self.snapshot.boot)

@@ -240,7 +240,7 @@ def _cancelling(view: View, task: Task) -> Verdict:
         return "waits until everything below it is cancelled"
     if lease.run_id in view.snapshot.hosted or lease.run_id in view.snapshot.orphaned:
         return Action(action="cascade", task_id=task.id, reason=f"{why}: its worker has to stop", run_id=lease.run_id)
-    over = lease_end(lease, view.heartbeat(task)) <= view.now
+    over = lease_end(lease, view.beat_of(task.id)) <= view.now
     return None if over else f"{why}; the host of {lease.run_id} stops it"
 
 
@@ -256,7 +256,7 @@ def _stale(view: View, task: Task) -> Verdict:
     lease = task.lease
     if lease is None:
         return None if task.gated else "nobody holds it: it was begun by hand"
-    heartbeat = view.heartbeat(task)
+    heartbeat = view.beat_of(task.id)
     end = lease_end(lease, heartbeat)
     if end <= view.now:
         own = heartbeat is not None and heartbeat.run_id == lease.run_id
@@ -289,7 +289,7 @@ def _at_work(view: View, task: Task) -> Verdict:
         return "; ".join(open_hops) or "waits for its hops"
     if lease is None:
         return None
-    return f"{lease.agent} works on it, until {iso(lease_end(lease, view.heartbeat(task)))} without a sign of life"
+    return f"{lease.agent} works on it, until {iso(lease_end(lease, view.beat_of(task.id)))} without a sign of life"
 
 
 def _patience(view: View, task: Task) -> Verdict:

@@ -558,20 +558,16 @@ class Housekeeping:
             faults.attempt(_FOLLOWING, "writing the audit files", "", self._files.follow)
 
     def look(self) -> dict[str, Any]:
-        """What a plan should know of the files, as fields of its snapshot."""
-        return {"overdue": self.overdue(), "overdue_at": self.look_again()}
+        """What a plan should know of the audit files, as fields of its snapshot.
 
-    def overdue(self) -> tuple[Overdue, ...]:
-        """The audit files with records that need not be kept any longer."""
+        `overdue` are those with records that need not be kept any longer, and at `overdue_at` there may be more.
+        """
         today = day(self._clock.now())
         if self._looked != today:
             self._found = tuple(Overdue(path=one.path, records=one.records) for one in self._retention.expired())
             self._looked = today
-        return self._found
-
-    def look_again(self) -> int | None:
-        """The moment from which there may be more; None where there are no files."""
-        return millis(day(self._clock.now())) + _DAY if self._files is not None and self._files.exist() else None
+        exist = self._files is not None and self._files.exist()
+        return {"overdue": self._found, "overdue_at": millis(today) + _DAY if exist else None}
 
     def prune(self) -> str | None:
         """Remove those records; why that was not done, if so."""

@@ -49,12 +49,8 @@ from aof.workflows.model import ENDED, LOST, UNOPENED, Hop, HopState, Workflow, 
 from aof.workflows.templates import condition_holds
 
 State = Literal["running", "ready", "review", "blocked", "done", "failed"]
-_FIRST: Final[tuple[State, ...]] = (
-    "running",
-    "ready",
-    "review",
-    "blocked",
-)  # the first of them that a hop is in counts
+# The first of them that a hop is in counts.
+_FIRST: Final[tuple[State, ...]] = ("running", "ready", "review", "blocked")
 _STATUS_OF: Final = {
     "running": "in-progress",
     "ready": "ready",
