@@ -71,8 +71,8 @@ def test_a_call_that_does_not_fit_is_told_so_in_the_words_of_who_calls(fabric: F
         "fabric.create() has no parameter 'prioriti'",
         "did you mean 'priority'?",
     )
-    with pytest.raises(TypeError, match=r"^fabric\.claim\(\) missing 1 required keyword-only argument: 'agent'$"):
-        fabric.claim()  # type: ignore[call-arg] # as above
+    with pytest.raises(TypeError, match=r"^fabric\.block\(\) missing 1 required positional argument: 'reason'$"):
+        fabric.block("001")  # type: ignore[call-arg] # as above
 
 
 def test_a_traceback_names_the_error_as_it_is_caught_and_shows_the_hint(fabric: Fabric) -> None:

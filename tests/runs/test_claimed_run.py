@@ -52,6 +52,14 @@ def test_what_a_claim_answers_is_the_same_in_json_as_ever(fabric: Fabric, task_i
     }
 
 
+def test_a_claim_without_an_agent_is_the_callers_own(fabric: Fabric, task_id: str) -> None:
+    with fabric.claim() as work:
+        work.complete("done")
+    assert fabric.show(task_id).attempts[0]["agentId"] == fabric.actor
+    other = fabric.create("Another").task_id
+    assert fabric.claim(other, actor="zed").task.lease.agent == "zed"  # type: ignore[union-attr] # it is held
+
+
 def test_a_block_reports_progress_and_completes(room: Room, fabric: Fabric, task_id: str) -> None:
     with fabric.claim(agent="ada") as work:
         assert work.task.id == task_id

@@ -312,7 +312,7 @@ class Facade:
         self,
         task_id: str | None = None,
         *,
-        agent: str,
+        agent: str | None = None,
         ttl: float | None = None,
         wait: float = 0.0,
         key: str | None = None,

@@ -87,10 +87,6 @@ _LOOK_AGAIN = 30.0  # seconds: the longest that a wait for an answer goes withou
 _LEFT = "the run has ended; the answer makes the task ready again, and a new claim goes on with it"
 
 
-def _claim_for_caller(fabric: Fabric, values: dict[str, Any]) -> ClaimedRun:
-    return fabric.claim(**({"agent": fabric.actor} | values))
-
-
 @operation(
     effect="write",
     tool="aof_task_claim",
@@ -104,15 +100,13 @@ def _claim_for_caller(fabric: Fabric, values: dict[str, Any]) -> ClaimedRun:
     tool_shows=("task_id", "wait", "hop", "keep", "steal", "agent", "actor"),
     tool_example=(("task_id", "001"),),
     python_only=("worker",),
-    optional=("agent",),
-    over_wire=_claim_for_caller,
     wire_types={"return": "aof.kernel.results.Claimed"},
 )
 def claim(
     fabric: Fabric,
     task_id: Annotated[str, param("task (default: the next)", Spelling(place="ID"))] | None = None,
     *,
-    agent: Annotated[str, param("who takes it (default: you)")],
+    agent: Annotated[str, param("who takes it (default: you)")] | None = None,
     ttl: LeaseTime | None = None,
     wait: Annotated[float, param("seconds to wait for work", Spelling(metavar="S", seconds=True), ge=0, le=60)] = 0.0,
     key: IdempotencyKey | None = None,
@@ -132,6 +126,8 @@ def claim(
     may assign it.
     """
     context = fabric.services
+    if agent is None:
+        agent = actor or context.principal.actor
     given: dict[str, Any] = {
         "actor": actor,
         "agent": agent,
