@@ -88,7 +88,7 @@ def test_a_fault_is_recorded_and_the_peer_learns_only_where(
     def broken(*_: object) -> None:
         raise RuntimeError("the secret plan")
 
-    monkeypatch.setattr("aof.surfaces.a2a.inbox.PeerInbox.own", broken)
+    monkeypatch.setattr("aof.surfaces.a2a.peer_tasks.PeerInbox.own", broken)
     code, said = ask(call("GetTask", json.dumps({"id": "x"})))
     assert code == -32603
     assert said.startswith("an internal error, recorded as FAULT-")

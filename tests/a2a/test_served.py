@@ -30,7 +30,7 @@ from aof.api.fabric import Fabric
 from aof.errors import NotReady
 from aof.service import serve
 from aof.service.bootstrap import init_data_dir, open_fabric
-from aof.surfaces.a2a import inbox as a2a_inbox
+from aof.surfaces.a2a import peer_tasks
 from tests.support import peers
 from tests.support.requirements import requirement
 
@@ -397,14 +397,14 @@ def test_nobody_begins_a_task_whose_files_are_not_there_yet(
     with monkeypatch.context() as crash:
         crash.setattr("aof.surfaces.a2a.content.save_files", dies)
         with pytest.raises(KeyboardInterrupt):
-            a2a_inbox.PeerInbox(fabric).receive(asked.message, caller)
+            peer_tasks.PeerInbox(fabric).receive(asked.message, caller)
     (half,) = fabric.tasks()
     assert fabric.ready().total == 0
     fabric.tick()
     with pytest.raises(NotReady):
         fabric.claim(half.id, agent="ada")
     for _ in range(2):
-        assert a2a_inbox.PeerInbox(fabric).receive(asked.message, caller) == half.id
+        assert peer_tasks.PeerInbox(fabric).receive(asked.message, caller) == half.id
         assert [row.id for row in fabric.ready().tasks] == [half.id]
     folder = root / fabric.store.path_of(fabric.get(half.id)).removesuffix(".md")
     assert [path.read_bytes() for path in (folder / "inputs/peer").iterdir()] == [b"all"]
@@ -414,7 +414,7 @@ def test_nobody_begins_a_task_whose_files_are_not_there_yet(
 def test_the_files_of_an_answer_are_there_before_the_task_goes_on(
     fabric: Fabric, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caller, receive = Caller("peer", proven=True, scope="work"), a2a_inbox.PeerInbox(fabric).receive
+    caller, receive = Caller("peer", proven=True, scope="work"), peer_tasks.PeerInbox(fabric).receive
     task_id = receive(peers.request("Do it").message, caller)
     fabric.claim(task_id, agent="ada")
     fabric.block(task_id, reason="Show me more", kind="waiting_input")

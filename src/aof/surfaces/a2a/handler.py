@@ -56,9 +56,8 @@ from aof.kernel.faults import record
 from aof.org.model import OrgChart
 from aof.surfaces.a2a import content
 from aof.surfaces.a2a.content import INPUT_MODES, Revision
-from aof.surfaces.a2a.inbox import PeerInbox, is_own
+from aof.surfaces.a2a.peer_tasks import ORIGIN, PeerInbox, TaskView, context_of, is_own, updates, view_task
 from aof.surfaces.a2a.push import PushConfigs
-from aof.surfaces.a2a.task_view import ORIGIN, TaskView, context_of, updates, view_task
 
 CALLER: Final = "caller"  # where the context of a call has our caller
 PREFIX: Final = "/a2a"

@@ -31,7 +31,7 @@ from aof.kernel.ports import PushTarget, PushTargets, Targets
 from aof.support.printable import clean
 from aof.surfaces.a2a import content
 from aof.surfaces.a2a.content import Revision
-from aof.surfaces.a2a.task_view import EVENT_ID, TaskView, updates, view_task
+from aof.surfaces.a2a.peer_tasks import EVENT_ID, TaskView, updates, view_task
 
 ID_HEADER: Final = "X-A2A-Event-Id"
 TOKEN_HEADER: Final = "X-A2A-Notification-Token"  # noqa: S105 - the header's name
