@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from aof.api.fabric import Fabric
+from aof.errors import Call
 from aof.kernel import commands
 from aof.kernel.commands import Records
 from aof.kernel.events import Draft
@@ -151,7 +152,7 @@ def test_a_full_result_is_kept_with_its_run() -> None:
         "ada",
         summary_ref="outputs/summary.md",
         deliverables=("outputs/a.py",),
-        tests={"total": 3, "passed": 2, "failed": 1},
+        tests={"total": 2, "passed": 2, "failed": 0},
         notes="n",
         acceptance=({"criterion": "works", "met": True},),
     )
@@ -159,7 +160,7 @@ def test_a_full_result_is_kept_with_its_run() -> None:
     assert result is not None
     assert (result.summary_ref, result.deliverables, result.notes) == ("outputs/summary.md", ("outputs/a.py",), "n")
     assert (result.tests, result.acceptance) == (
-        {"total": 3, "passed": 2, "failed": 1},
+        {"total": 2, "passed": 2, "failed": 0},
         ({"criterion": "works", "met": True},),
     )
 
@@ -182,6 +183,15 @@ def test_only_what_is_in_review_is_approved_or_rejected(status: str) -> None:
     task = world.into(status)
     assert world.refuse(commands.Approve, task).code == "invalid_transition"
     assert world.refuse(commands.Reject, task, blockers=("no",)).code == "invalid_transition"
+
+
+def test_who_approves_what_still_runs_is_told_who_has_to_complete_it_first() -> None:
+    world = World()
+    task = world.create()
+    run = world.claim(task, "ada")
+    assert world.refuse(commands.Approve, task, "pm").call == Call("show", {"task_id": task})
+    own = world.refuse(commands.Approve, task, "ada").call
+    assert own == Call("complete", {"task_id": task, "summary": "…", "run": run})
 
 
 def test_a_rejection_leads_to_ready_with_its_reasons_and_a_new_run_follows() -> None:
