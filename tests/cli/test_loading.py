@@ -44,7 +44,7 @@ SLOW = frozenset({
     "tomllib", "subprocess", "threading", "ctypes", "argparse", "difflib",
 })  # fmt: skip
 LISTS = (
-    ("list", "--limit", "20"),
+    ("list", "--limit", "1"),  # with the cursor of the next page
     ("list", "--status", "ready", "--agent", "ada", "--priority", "normal", "--sort", "due"),
     ("ready",),
     ("ready", "--agent", "ada"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import a2b_base64, b2a_base64
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -460,20 +460,37 @@ def _relationships(task: Task, children: tuple[str, ...], dependents: tuple[str,
 
 
 _CURSORS_LONGEST = 2_000
+_URL_SAFE, _FROM_URL = bytes.maketrans(b"+/", b"-_"), bytes.maketrans(b"-_", b"+/")
 _DIGITS = 15  # of the number of an event
 _Cursor = tuple[str, bool, str | int, str]  # order, whether it is reversed, and the place in it
 
 
 def make_cursor(place: Place, order: str, *, reverse: bool) -> str:
     """The cursor of a place in an order."""
-    return urlsafe_b64encode(msgspec.json.encode((order, reverse, *place))).decode().rstrip("=")
+    return _cursor(order, reverse, *place)
+
+
+def _cursor(*parts: str | int) -> str:
+    """A cursor: a list as JSON, in base64. A plain one is written here, because lists load no msgspec."""
+    texts = "".join(part for part in parts if isinstance(part, str))
+    if texts.isascii() and texts.isprintable() and '"' not in texts and "\\" not in texts:
+        words = (f'"{part}"' if isinstance(part, str) else str(part).lower() for part in parts)
+        data = f"[{','.join(words)}]".encode()
+    else:
+        data = msgspec.json.encode(parts)
+    return b2a_base64(data, newline=False).translate(_URL_SAFE).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> bytes:
+    """The JSON of a cursor; raises ValueError."""
+    word = cursor.encode("ascii") if len(cursor) <= _CURSORS_LONGEST else b""
+    return a2b_base64(word.translate(_FROM_URL) + b"=" * (-len(word) % 4))
 
 
 def open_cursor(cursor: str, order: str, *, reverse: bool) -> Place:
     """The place that a cursor stands for; refused where it is none, or is one of a list in another order."""
     try:
-        word = cursor.encode("ascii") if len(cursor) <= _CURSORS_LONGEST else b""
-        text = urlsafe_b64decode(word + b"=" * (-len(word) % 4))
+        text = _read_cursor(cursor)
         nesting.refuse_nesting(text)
         found = msgspec.json.decode(text, type=prepare_type(_Cursor))
     except (ValueError, msgspec.DecodeError):
@@ -488,14 +505,13 @@ def open_cursor(cursor: str, order: str, *, reverse: bool) -> Place:
 
 def place_in(listing: str, *place: str | int) -> str:
     """The cursor of a place in a list of something else than tasks, such as `inbox`."""
-    return urlsafe_b64encode(msgspec.json.encode((listing, False, *place))).decode().rstrip("=")
+    return _cursor(listing, False, *place)  # noqa: FBT003 - as in a cursor of tasks, which may be reversed
 
 
 def found_in(listing: str, cursor: str, parts: int) -> tuple[str, ...]:
     """The place in such a list, as so many texts; refused where it is none, or one of another list."""
     try:
-        word = cursor.encode("ascii") if len(cursor) <= _CURSORS_LONGEST else b""
-        found = nesting.decode_json(urlsafe_b64decode(word + b"=" * (-len(word) % 4)), list[str | bool])
+        found = nesting.decode_json(_read_cursor(cursor), list[str | bool])
     except (ValueError, msgspec.DecodeError):
         raise _unknown("this is not a cursor of this list", listing) from None
     place = tuple(part for part in found[2:] if isinstance(part, str))

@@ -130,6 +130,7 @@ def _ours(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         else:
             continue
         spec.has_location = True
+        spec.cached = file  # else it is worked out for each, also for those that never run; the loader looks by itself
         return spec
     return PathFinder.find_spec(name, path)
 
