@@ -26,7 +26,6 @@ PATH: Final = "WORKLOG.md"
 ARCHIVE: Final = "WORKLOG_ARCHIVE.md"
 EDITS: Final = "WORKLOG_EDITS.md"
 CHARTER: Final = "SESSION_CHARTER.md"
-LONGEST: Final = 500  # lines, after which compaction is proposed
 UNKNOWN: Final = "unknown"
 IDLE: Final = "idle"
 FOCUS, CHECKPOINT = "Maintainer Focus", "Next Review Checkpoint"
