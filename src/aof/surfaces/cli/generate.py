@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from inspect import get_annotations
+from itertools import groupby
 from pathlib import Path
+from textwrap import wrap
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -21,6 +24,7 @@ from aof.kernel.declarations import Cli, Operation
 from aof.kernel.operation import Extra, Spelling
 from aof.surfaces.cli.grammar import FLAG, MANY, ONE, SECTIONS, Argument, Option, Verb, VerbAction
 
+_WIDTH = 108  # of what several names fill
 FILE = Path(__file__).with_name("operations.py")
 # Verbs whose answer needs more than the operation's result; every other one passes its values on and prints the usual.
 HANDLERS = {
@@ -73,15 +77,30 @@ from aof.surfaces.cli.grammar import Argument, Option, Verb, VerbAction
 
 
 def generated() -> str:
-    """The whole file."""
+    """The whole file; what several verbs have alike is made once."""
     words = {one.name: one.verb for one in OPERATIONS if one.verb != one.name}
     names = {one.name: renamed for one in OPERATIONS if (renamed := _renamed(one))}
-    lines = [_HEAD, "VERBS: tuple[Verb, ...] = (", *(line for verb in verbs() for line in _written(verb)), ")", ""]
+    found = verbs()
+    shared = _shared([_option(one) for verb in found for one in verb.options])
+    lines = [_HEAD, "# Options that several verbs have.", *(f"{name} = {text}" for text, name in shared.items()), ""]
+    lines += ["VERBS: tuple[Verb, ...] = (", *(line for verb in found for line in _written(verb, shared)), ")", ""]
     lines += ["# What an operation is called on the command line, where that is not its name.", "WORDS = {"]
     lines += [*(f"    {_text(name)}: {_text(verb)}," for name, verb in sorted(words.items())), "}", ""]
     lines += ["# Parameters whose values have another name there.", "NAMES = {"]
     lines += [*(f"    {_text(name)}: {json.dumps(renamed)}," for name, renamed in sorted(names.items())), "}"]
     return "\n".join(lines) + "\n"
+
+
+def _shared(texts: list[str]) -> dict[str, str]:
+    """A name for each text that is there more than once; a number tells options of the same name apart."""
+    named: dict[str, str] = {}
+    taken: Counter[str] = Counter()
+    for text, count in Counter(texts).items():
+        if count > 1:
+            word = text.split('"')[1].lstrip("-").replace("-", "_").upper()
+            taken[word] += 1
+            named[text] = f"_{word}_{taken[word]}" if taken[word] > 1 else f"_{word}"
+    return named
 
 
 def verbs() -> list[Verb]:
@@ -304,26 +323,36 @@ def _renamed(operation: Operation) -> dict[str, str]:
     return {one.name: one.spelling.target for one in spelled(operation) if one.spelling.target}
 
 
-def _written(verb: Verb) -> Iterator[str]:
-    yield "    Verb("
-    yield f"        {_text(verb.name)},"
-    yield f"        {_text(verb.summary)},"
-    yield f"        {_text(verb.handler)}," if verb.handler else f"        operation={_text(verb.operation)},"
-    yield f"        section={_text(verb.section)},"
-    yield f"        order={verb.order},"
+def _written(verb: Verb, shared: dict[str, str]) -> Iterator[str]:
+    """A verb, with one line for each option that only it has."""
+    handler = _text(verb.handler) if verb.handler else f"operation={_text(verb.operation)}"
+    begin = [_text(verb.name), _text(verb.summary), handler, f"section={_text(verb.section)}", f"order={verb.order}"]
+    yield f"    Verb({', '.join(begin)},"
     parts = {"arguments": map(_argument, verb.arguments), "options": map(_option, verb.options)}
-    for name, items in (parts | {"actions": map(_action, verb.actions)}).items():
-        if lines := list(items):
+    for name, written in (parts | {"actions": map(_action, verb.actions)}).items():
+        items = list(written)
+        lines = list(_lines(items, shared))
+        if len(lines) == 1:
+            yield f"        {name}=({lines[0]}{',' if len(items) == 1 else ''}),"
+        elif lines:
             yield f"        {name}=("
             yield from (f"            {line}," for line in lines)
             yield "        ),"
-    yield f"        example={_text(verb.example)},"
+    more = [f"example={_text(verb.example)}"]
+    more += [f"{name}={_texts(texts)}" for name, texts in (("aliases", verb.aliases), ("former", verb.former)) if texts]
     if verb.help:
         yield f"        help={_text(verb.help)},"
-    for name, texts in (("aliases", verb.aliases), ("former", verb.former)):
-        if texts:
-            yield f"        {name}={_texts(texts)},"
-    yield "    ),"
+    yield f"        {', '.join(more)}),"
+
+
+def _lines(items: Iterable[str], shared: dict[str, str]) -> Iterator[str]:
+    """Each item in a line of its own; those that have a name, one behind the other."""
+    for named, group in groupby(items, key=lambda item: item in shared):
+        together = list(group)
+        if named:
+            yield from (line.rstrip(",") for line in wrap(", ".join(shared[item] for item in together), _WIDTH))
+        else:
+            yield from together
 
 
 def _argument(argument: Argument) -> str:
