@@ -19,7 +19,7 @@ from typing import Any
 from aof.api.fabric import Fabric
 from aof.kernel.model import Policy, iso, millis
 from aof.org.model import OrgChart
-from aof.runs.evolve import Boot
+from aof.runs.model import Boot
 from aof.store.memory import FixedChart, FixedWorkflows, MemoryStore
 from aof.store.port import Clock
 

@@ -9,8 +9,7 @@ import pytest
 from aof.kernel import commands
 from aof.kernel.events import Event
 from aof.kernel.evolve import evolve
-from aof.runs.evolve import evolve_result, evolve_run
-from aof.runs.model import Run, RunResult
+from aof.runs.model import Run, RunResult, evolve_result, evolve_run
 from aof.tasks.model import Task
 from tests.support.world import MINUTE, World
 

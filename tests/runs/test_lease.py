@@ -14,8 +14,7 @@ from aof.errors import Call, InvalidInput
 from aof.kernel import commands
 from aof.kernel.model import Policy, iso, millis
 from aof.org.model import Agent, OrgChart
-from aof.runs.evolve import Boot, present_heartbeat, running_for, stamped_heartbeat
-from aof.runs.model import Heartbeat, lease_end
+from aof.runs.model import Boot, Heartbeat, lease_end, present_heartbeat, running_for, stamped_heartbeat
 from aof.service.bootstrap import init_data_dir, open_fabric
 from aof.tasks.model import Lease
 from tests.support.clock import ManualClock

@@ -18,7 +18,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from aof.errors import AofError
-from aof.runs.evolve import Boot
+from aof.runs.model import Boot
 from aof.service.clock import SystemClock
 
 DEADLINE = 120.0

@@ -14,7 +14,7 @@ from aof.api.fabric import Fabric
 from aof.errors import AofError
 from aof.kernel.events import Event
 from aof.kernel.model import Policy
-from aof.runs.evolve import Boot
+from aof.runs.model import Boot
 from aof.service.clock import SystemClock
 from aof.store.files.disk import Disk
 from aof.store.files.store import FilesystemStore

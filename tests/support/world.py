@@ -19,8 +19,7 @@ from aof.kernel.events import Draft, Event, is_remark
 from aof.kernel.evolve import evolve
 from aof.kernel.model import FAILED, FINISHED, Policy, iso, millis, run_place, status_allows, task_id
 from aof.kernel.needs import needs
-from aof.runs.evolve import evolve_result, evolve_run
-from aof.runs.model import Heartbeat, Run, RunResult
+from aof.runs.model import Heartbeat, Run, RunResult, evolve_result, evolve_run
 from aof.tasks.fields import PLAIN
 from aof.tasks.graph import Normalized, normalized_status, readiness
 from aof.tasks.model import Task

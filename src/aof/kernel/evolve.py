@@ -16,8 +16,8 @@ from aof.handoffs import context as handoffs_context
 from aof.handoffs import model as handoffs_model
 from aof.kernel.events import Draft, Event, about_handoff
 from aof.kernel.model import FINISHED, WAITS_FOR_DEPENDENCIES, is_tagged
-from aof.runs import evolve as runs_evolve
-from aof.runs.evolve import begun_lease, checked_call, is_named, named_authors, progress_after, run_by
+from aof.runs import model as runs_model
+from aof.runs.model import begun_lease, checked_call, is_named, named_authors, progress_after, run_by
 from aof.support.hashing import hexdigest
 from aof.support.typed import prepare_type
 from aof.tasks import body as tasks_body
@@ -380,8 +380,8 @@ _HANDLERS: dict[str, Callable[[Task, Event], dict[str, Any]]] = {
     "task.link.removed": _linked,
     "task.archived": _archived,
     "task.commented": _commented,
-    "task.question.asked": runs_evolve.question_asked,
-    "task.question.answered": runs_evolve.question_answered,
+    "task.question.asked": runs_model.question_asked,
+    "task.question.answered": runs_model.question_answered,
     "task.unarchived": _archived,
     "task.merged": _merged,
     "task.late_result": _late_result,

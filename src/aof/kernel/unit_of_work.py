@@ -18,7 +18,7 @@ from aof.kernel.commands import Decision, ImportEdit, Needs, OnTask, Records, Ve
 from aof.kernel.events import Event, is_remark
 from aof.kernel.evolve import evolve
 from aof.kernel.model import TAG_DIGITS, Policy, run_place
-from aof.runs.evolve import present_heartbeat, stamped_heartbeat
+from aof.runs.model import present_heartbeat, stamped_heartbeat
 from aof.store.port import Clock, Scope, ScopeTooNarrow, Store, Unit
 from aof.tasks.model import Task
 

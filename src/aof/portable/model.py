@@ -18,8 +18,7 @@ from aof.kernel.events import Event, about_handoff, is_remark
 from aof.kernel.evolve import evolve
 from aof.kernel.model import FINISHED, Policy, millis, split_task_id
 from aof.org.model import OrgChart
-from aof.runs.evolve import evolve_run, result_of
-from aof.runs.model import Heartbeat, Run, RunResult, lease_end
+from aof.runs.model import Heartbeat, Run, RunResult, evolve_run, lease_end, result_of
 from aof.tasks.graph import Normalized, normalized_status, readiness
 from aof.tasks.model import Task
 from aof.workflows.model import leases

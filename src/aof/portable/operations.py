@@ -21,7 +21,7 @@ from aof.portable import schemas
 from aof.portable.model import SCHEMA_VERSION, UNKNOWN, Life, Lives, Scene, active, as_logged
 from aof.portable.snapshot import KeptView
 from aof.queries import history as queries_history
-from aof.runs import evolve as runs_evolve
+from aof.runs import model as runs_model
 from aof.store import port
 from aof.support import typed
 from aof.support.printable import Say, silent
@@ -338,7 +338,7 @@ class PortableService:
         boot, lives = self._environment.clock.boot(), view.lives.by_id
         running = [one.run for task_id in view.relations.restless for one in active(lives[task_id])]
         read = self._store.heartbeats([kernel_model.run_place(run.task_id, run.hop) for run in running])
-        beats = (runs_evolve.present_heartbeat(beat, now, boot) for beat in read.values())
+        beats = (runs_model.present_heartbeat(beat, now, boot) for beat in read.values())
         return {beat.run_id: beat for beat in beats if beat is not None}
 
     def _odd(self, tasks: Iterable[Task]) -> dict[str, str]:

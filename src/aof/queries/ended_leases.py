@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from aof.kernel.model import iso, run_place
-from aof.runs import evolve as runs_evolve
+from aof.runs import model as runs_model
 from aof.runs.model import lease_end
 from aof.supervision.rules import Attention, AttentionQuery
 from aof.tasks.model import Lease, Task
@@ -47,6 +47,6 @@ def ended_leases(environment: Environment) -> Iterator[EndedLease]:
         held = dict(held_leases(task)).get(place) if task is not None else None
         if task is None or held is None:
             continue
-        end = lease_end(held, runs_evolve.present_heartbeat(beats.get(place), now, boot))
+        end = lease_end(held, runs_model.present_heartbeat(beats.get(place), now, boot))
         if end <= now:
             yield EndedLease(one, task, held, end)

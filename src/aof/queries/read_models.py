@@ -13,7 +13,6 @@ from aof.kernel import model as kernel_model
 from aof.kernel import unit_of_work
 from aof.kernel.model import FINISHED, PRIORITIES, STATUSES, is_task_id
 from aof.queries import views
-from aof.runs import evolve as runs_evolve
 from aof.runs import model as runs_model
 from aof.store import port
 from aof.store.lists import DictAnswer, Query, Row, Rows
@@ -335,7 +334,7 @@ class ReadModels:
         shown |= {"body": task.body, "filePath": self._store.path_of(task)}
         now = self._clock.now()
         shown["normalizedStatus"] = graph.normalized_status(
-            task, runs_evolve.present_heartbeat(heartbeat, now, self._clock.boot()), now
+            task, runs_model.present_heartbeat(heartbeat, now, self._clock.boot()), now
         )
         if said := body.comments_of(task.body):
             shown["comments"] = [msgspec.to_builtins(one) for one in said]

@@ -11,8 +11,7 @@ from aof.handoffs.model import Handoff
 from aof.kernel.model import Policy
 from aof.org import routing
 from aof.org.model import OrgChart
-from aof.runs.evolve import Boot, present_heartbeat
-from aof.runs.model import Heartbeat
+from aof.runs.model import Boot, Heartbeat, present_heartbeat
 from aof.tasks.model import Routing, Task
 from aof.workflows import hops
 from aof.workflows.model import workflow_of

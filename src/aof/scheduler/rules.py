@@ -25,8 +25,7 @@ from aof.kernel.model import (
 )
 from aof.org import authorization
 from aof.org.model import HUMAN
-from aof.runs.evolve import running_for
-from aof.runs.model import lease_end
+from aof.runs.model import lease_end, running_for
 from aof.scheduler.model import STARTED, Action, Crew, Plan, Seat, Snapshot, View
 from aof.tasks.graph import retry_at
 from aof.tasks.model import Lease, Task

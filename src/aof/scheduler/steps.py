@@ -37,8 +37,7 @@ from aof.kernel.unit_of_work import Done
 from aof.messages import service as messages_service
 from aof.org.model import HUMAN, Agent, OrgChart
 from aof.org.routing import AVAILABLE, INTERVAL_MS, THRESHOLD, UNAVAILABLE, Watch, checked_health
-from aof.runs.evolve import present_heartbeat
-from aof.runs.model import lease_end
+from aof.runs.model import lease_end, present_heartbeat
 from aof.scheduler.model import STARTED, Action, Overdue, Snapshot
 from aof.scheduler.rules import RUNS_IT, TO_ANSWER
 from aof.store import port

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import cache
 
-from aof.runs import evolve as runs_evolve
+from aof.runs import model as runs_model
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -20,10 +20,10 @@ class SystemClock:
         """The wall clock in UTC milliseconds."""
         return time.time_ns() // 1_000_000
 
-    def boot(self) -> runs_evolve.Boot | None:
+    def boot(self) -> runs_model.Boot | None:
         """The count since the machine's start, where the system tells one start from the next."""
         started = _boot_id()
-        return runs_evolve.Boot(started, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000) if started else None
+        return runs_model.Boot(started, time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000) if started else None
 
 
 @cache

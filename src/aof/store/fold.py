@@ -10,8 +10,7 @@ from aof.handoffs import model as handoffs_evolve
 from aof.handoffs.model import Handoff
 from aof.kernel.events import SUPERSEDED, Event, about_handoff, is_remark
 from aof.kernel.evolve import evolve
-from aof.runs.evolve import RUN_EVENTS, evolve_result, evolve_run, result_of
-from aof.runs.model import Run, RunResult
+from aof.runs.model import RUN_EVENTS, Run, RunResult, evolve_result, evolve_run, result_of
 from aof.tasks.model import Task
 
 

@@ -14,8 +14,7 @@ import msgspec
 from aof.errors import AofError
 from aof.kernel.commands import ImportEdit, Numbers
 from aof.kernel.events import Draft, Event
-from aof.runs.evolve import Boot
-from aof.runs.model import Heartbeat, Run, RunResult
+from aof.runs.model import Boot, Heartbeat, Run, RunResult
 from aof.store.lists import Query, Rows
 from aof.tasks.model import FileLock, Task
 

@@ -22,7 +22,6 @@ from aof.kernel.results import Result
 from aof.org.model import HUMAN
 from aof.queries import read_models
 from aof.queries.ended_leases import ended_leases
-from aof.runs import evolve as runs_evolve
 from aof.runs import model as runs_model
 from aof.store import port
 from aof.store.lists import Query
@@ -453,7 +452,7 @@ def _work(
     mine = [(task, place, lease) for task, place, lease in leases if lease.agent in names]
     boot = context.environment.clock.boot()
     beats = {
-        place: runs_evolve.present_heartbeat(beat, now, boot)
+        place: runs_model.present_heartbeat(beat, now, boot)
         for place, beat in context.environment.store.heartbeats(place for _, place, _ in mine).items()
     }
     found: dict[str, list[tuple[HeldWork, str]]] = {}

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from aof.kernel.model import iso, millis
-from aof.runs.evolve import begun_lease, is_named, named_authors, progress_after, run_by
+from aof.runs.model import begun_lease, is_named, named_authors, progress_after, run_by
 from aof.support.typed import prepare_type
 from aof.tasks.model import Failure, Task
 from aof.workflows.model import ENDED, UNOPENED, Feedback, HopState, PastStep, Workflow, builtins, workflow_of

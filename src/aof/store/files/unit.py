@@ -21,8 +21,7 @@ from aof.kernel.commands import ImportEdit, Numbers
 from aof.kernel.events import Draft, Event, about_handoff, is_remark, number_events
 from aof.kernel.evolve import evolve
 from aof.kernel.model import attempt_of, is_task_id, iso
-from aof.runs.evolve import RUN_EVENTS, evolve_result, evolve_run
-from aof.runs.model import Heartbeat, Run, RunResult, attributed
+from aof.runs.model import RUN_EVENTS, Heartbeat, Run, RunResult, attributed, evolve_result, evolve_run
 from aof.store.files import integrity, markdown
 from aof.store.files.disk import Seen, digest, failed, read, seen
 from aof.store.files.locks import HeldLock, stripe
