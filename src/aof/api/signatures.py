@@ -24,7 +24,6 @@ _OF_SIGNATURE = (
     "name",
     "python_only",
     "always",
-    "optional",
     "shows_defaults",
     "over_wire",
     "wire_types",
@@ -112,7 +111,7 @@ def _parameters(name: str, function: Callable[..., Any], declared: dict[str, Any
             fields += [
                 (key, _given(part) | UnsetType, UNSET) for key, part in keywords(kind).items() if key not in ours
             ]
-        elif (one.default is one.empty and one.name not in declared.get("optional", ())) or one.name in always:
+        elif one.default is one.empty or one.name in always:
             fields.append((one.name, _given(kind)))
         elif one.name in shows:
             default = msgspec.field(default_factory=list) if one.default == () else one.default

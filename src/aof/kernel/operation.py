@@ -108,11 +108,11 @@ if TYPE_CHECKING:
         """What is said of an operation beside its signature; most of it are fields of `Operation` and `Cli`.
 
         `name` is that of the function, unless that is taken in its module. Parameters in `python_only` are for callers
-        in Python; those in `always` may be left out there only, and those in `optional` over the wire only. Schemas
-        show the defaults of the parameters in `shows_defaults`. `over_wire` is what surfaces call in place of the
-        function where they answer something else, which its return type says; it gets the fabric and the `values`, or
-        has parameters of its own. `wire_types` say where the types are that parameters have over the wire, and the
-        answer as `return`, where Python has another form of the same.
+        in Python; those in `always` may be left out there only. Schemas show the defaults of the parameters in
+        `shows_defaults`. `over_wire` is what surfaces call in place of the function where they answer something else,
+        which its return type says; it gets the fabric and the `values`, or has parameters of its own. `wire_types` say
+        where the types are that parameters have over the wire, and the answer as `return`, where Python has another
+        form of the same.
         """
 
         name: str
@@ -146,7 +146,6 @@ if TYPE_CHECKING:
         family: Family
         python_only: tuple[str, ...]
         always: tuple[str, ...]
-        optional: tuple[str, ...]
         shows_defaults: tuple[str, ...]
 
 

@@ -1,6 +1,6 @@
 """Every verb of the command line: those of operations, and those about this machine, its files and its screen.
 
-A verb of an operation comes from the operation's row; see `generate`. One that is not an operation is a row here and a
+A verb of an operation comes from its function; see `generate`. One that is not an operation is a row here and a
 function below `commands`. Must not know what a verb does.
 """
 
