@@ -30,6 +30,11 @@ from bench.mcp_client import NEWEST, SESSIONS, Client
 CLIENTS = 8
 _CALLS_A_SECOND = 200
 _KINDS = {SESSIONS: "in sessions", NEWEST: "newest revision"}
+_CREATE, _ECHO = "create", "echo"
+_RATE = Need(3, aim=5)
+_BESIDE_PYTHON = Need(0.7, aim=0.9)
+_SERVER = Need(2.5, aim=1.7, at_most=True)
+_BESIDE_ECHO = Need(0.7, aim=1.5)
 
 Lifecycle = Callable[[], object]
 
@@ -55,32 +60,51 @@ def measured(folder: Path, *, rounds: int, seconds: float, say: Callable[[str], 
     turns = measure(folder, rounds=rounds, seconds=seconds, say=say)
     python = turns["Python"]
     rows = []
+    cpu = [turn.here for turn in python]
     for revision, name in _KINDS.items():
         mcp = turns[revision]
         rate = Figure.of([turn.rate for turn in mcp])
         wanted = Figure(*(value / _CALLS_A_SECOND for value in rate))
         ratio = Figure.ratio([turn.rate for turn in mcp], [turn.rate for turn in python])
         rows += [
-            TableRow(f"tool calls, {name}", rate, "/s", wanted, f"{_CALLS_A_SECOND} a second", Need(1.0)),
-            TableRow("  beside Python", None, "", ratio, "the same through Python"),
-            TableRow("  CPU of the server", Figure.of([turn.server for turn in mcp]), "ms/call"),
+            TableRow(f"tool calls, {name}", rate, "/s", wanted, f"{_CALLS_A_SECOND} a second", _RATE),
+            TableRow(f"{name}, beside Python", None, "", ratio, "the same through Python", _BESIDE_PYTHON),
+            TableRow(
+                f"{name}, CPU of the server",
+                Figure.of([turn.server for turn in mcp]),
+                "ms/call",
+                Figure.ratio([turn.server for turn in mcp], cpu),
+                "the same through Python",
+                _SERVER,
+            ),
             TableRow("  CPU of the clients", Figure.of([turn.here for turn in mcp]), "ms/call"),
         ]
     rows += [
         TableRow("the same through Python", Figure.of([turn.rate for turn in python]), "/s"),
-        TableRow("  CPU", Figure.of([turn.here for turn in python]), "ms/call"),
+        TableRow("  CPU", Figure.of(cpu), "ms/call"),
+        TableRow("an echo served by the official SDK", Figure.of([turn.rate for turn in turns[_ECHO]]), "/s"),
+        TableRow(
+            "durable creates, in sessions",
+            Figure.of([turn.rate for turn in turns[_CREATE]]),
+            "/s",
+            Figure.ratio([turn.rate for turn in turns[_CREATE]], [turn.rate for turn in turns[_ECHO]]),
+            "that echo",
+            _BESIDE_ECHO,
+        ),
     ]
     return Part(f"MCP: dispatch, claim, complete from {CLIENTS} clients, each call a durable commit", tuple(rows))
 
 
 def measure(folder: Path, *, rounds: int, seconds: float, say: Callable[[str], object]) -> dict[str, list[Turn]]:
     """All in turns, on a data directory each."""
-    kinds: tuple[str, ...] = (*_KINDS, "Python")
+    kinds: tuple[str, ...] = (*_KINDS, "Python", _CREATE, _ECHO)
     turns: dict[str, list[Turn]] = {kind: [] for kind in kinds}
     plain, _ = aof.init(folder / "tools-python" / ".aof")
     with ExitStack() as stack:
         fabric = stack.enter_context(aof.open(plain))
-        servers = {revision: stack.enter_context(serving(folder / f"tools-{revision}", CLIENTS)) for revision in _KINDS}
+        served = (*_KINDS, _CREATE)
+        servers = {kind: stack.enter_context(serving(folder / f"tools-{kind}", CLIENTS)) for kind in served}
+        servers[_ECHO] = stack.enter_context(_serving_echo(CLIENTS))
         for number in range(rounds):
             for kind in kinds if number % 2 == 0 else reversed(kinds):
                 say(f"tools: round {number + 1} of {rounds}, {kind}")
@@ -90,6 +114,16 @@ def measure(folder: Path, *, rounds: int, seconds: float, say: Callable[[str], o
                     else _over_mcp(servers[kind], kind, seconds)
                 )
     return turns
+
+
+@contextmanager
+def _serving_echo(clients: int) -> Iterator[Server]:
+    with subprocess.Popen([sys.executable, "-m", "bench.echo"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Server(process.pid, int(process.stdout.readline()), ("",) * clients)
+        finally:
+            process.terminate()
 
 
 @contextmanager
@@ -116,10 +150,12 @@ def serving_on(root: str, clients: int) -> Iterator[Server]:
             process.terminate()
 
 
-def _over_mcp(server: Server, revision: str, seconds: float) -> Turn:
+def _over_mcp(server: Server, kind: str, seconds: float) -> Turn:
+    revision = kind if kind in _KINDS else SESSIONS
+    calls = _CALLS.get(kind, _by_tools)
     with ExitStack() as stack:
         clients = [stack.enter_context(closing(Client(server.port, token, revision))) for token in server.tokens]
-        return _turn([_by_tools(client) for client in clients], seconds, server.pid)
+        return _turn([calls(client) for client in clients], seconds, server.pid)
 
 
 def _by_tools(client: Client) -> Lifecycle:
@@ -131,6 +167,25 @@ def _by_tools(client: Client) -> Lifecycle:
             raise RuntimeError(f"{task} is {done['status']}")
 
     return lifecycle
+
+
+def _by_creates(client: Client) -> Lifecycle:
+    def lifecycle() -> None:
+        for _ in range(COMMITS):
+            client.call("aof_dispatch", title=TITLE, brief=BRIEF)
+
+    return lifecycle
+
+
+def _by_echoes(client: Client) -> Lifecycle:
+    def lifecycle() -> None:
+        for _ in range(COMMITS):
+            client.call("echo", text=BRIEF)
+
+    return lifecycle
+
+
+_CALLS: dict[str, Callable[[Client], Lifecycle]] = {_CREATE: _by_creates, _ECHO: _by_echoes}
 
 
 def _in_python(fabric: aof.Fabric, actor: str) -> Lifecycle:
