@@ -15,6 +15,7 @@ from aof.kernel.model import Policy
 from aof.merge.model import RULES
 from aof.queries.history import KINDS, kind_of, stories, told
 from aof.store.files.read_only import ReadOnlyStore
+from aof.store.fold import fold
 from aof.store.memory import MemoryStore
 from aof.store.port import HashedEvent
 from aof.testing import memory_fabric
@@ -367,3 +368,13 @@ def test_hostile_text_is_one_bounded_line_that_hides_nothing_and_fills_no_place(
     assert "{task} {0.__class__} big" in said
     assert len(said) < 400
     assert told(_event("handoff.reminded", {"toAgent": "{task}"})).about == _TASK
+
+
+def test_a_fold_ends_with_the_event_that_it_is_asked_for() -> None:
+    fabric = memory_fabric()
+    task_id = fabric.create("One").task_id
+    fabric.complete(task_id, run=fabric.claim(task_id, agent="ada").run_id)
+    events = list(fabric.store.events())
+    for until in range(len(events) + 1):
+        told = {name: (one.task, one.runs) for name, one in fold(events, until=until).items()}
+        assert told == {name: (one.task, one.runs) for name, one in fold(events[:until]).items()}
