@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -350,6 +351,9 @@ def check_relaxed(root: Path) -> None:
             runs = (*root.glob(f"runs/{task_id}"), *root.glob(f"archive/runs/{task_id}"))
             for path in (*root.glob(f"*/*/{task_id}.md"), *runs):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for folder in (*root.glob("**/attempts/*"), *root.glob("**/attempts")):
+            with suppress(OSError):
+                folder.rmdir()  # one that was made for files that were lost is empty, and says nothing
         check_files(root, folded)
     finally:
         store.close()

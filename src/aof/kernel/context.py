@@ -70,7 +70,7 @@ class Environment:
 
     def with_gates(self, policy: Policy) -> Policy:
         """The policy with the gates in force."""
-        gates = self.gates_in_force()
+        gates = self.gates.gates() if self.gates is not None else ()
         if not gates:
             return policy
         known = self._with_gates
@@ -211,6 +211,8 @@ class Lookup:
 
     def resolve(self, part: str) -> str:
         """The full ID that a part of one stands for."""
+        if type(part) is str and is_task_id(part) and not self._store.aliases():
+            return part  # as most callers have it
         asked = _text(part)
         exact = asked.startswith(_EXACT)
         part = self._numbered(_as_meant(asked.removeprefix(_EXACT)))

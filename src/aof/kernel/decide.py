@@ -114,9 +114,12 @@ def _current(records: Records, command: commands.OnTask, now: int) -> Verdict:
         if draft.type in _OF_RUNS:
             authentication.signed(records, command, verdict)
             break
-    verdict = _told(records, verdict)
+    if verdict.drafts:
+        verdict = _told(records, verdict)
+    if command.undoes is None and command.bulk is None:
+        return verdict
     marks = {name: mark for name, mark in (("undoes", command.undoes), ("bulk", command.bulk)) if mark is not None}
-    return (verdict.annotated(command.task_id, marks) or verdict) if marks else verdict
+    return verdict.annotated(command.task_id, marks) or verdict
 
 
 def _outdated(task: Task | None, command: commands.OnTask) -> RevisionConflict | None:
@@ -136,8 +139,6 @@ def _outdated(task: Task | None, command: commands.OnTask) -> RevisionConflict |
 def _told(records: Records, verdict: Decision) -> Decision:
     """The decision with what follows from the end of a task: the news for those that wait for it, and its delivery."""
     drafts = verdict.drafts
-    if not drafts:
-        return verdict
     for task in records.tasks.values():
         if task is not None and task.parent_id is not None:
             drafts = leases.to_parent(records, drafts)
@@ -154,7 +155,10 @@ def _held(records: Records, command: commands.OnTask, now: int) -> Verdict:
 
 
 def _decided(records: Records, command: commands.OnTask, now: int) -> Verdict:
-    if refusal := contradicted(records, command) or _not_for_caller(records, command):
+    refusal = contradicted(records, command)
+    if refusal is None and (command.outside or isinstance(command, commands.Edit)):
+        refusal = _not_for_caller(records, command)
+    if refusal is not None:
         return refusal
     if isinstance(command, commands.OwnRule):
         return command.decide(records, now, _held)
@@ -188,8 +192,6 @@ def _by_rule(records: Records, command: commands.OnTask, now: int) -> Verdict:
 
 def _not_for_caller(records: Records, command: commands.OnTask) -> AofError | None:
     """Why this caller may not give the command: it acts under another name, or may not change or pass the gates."""
-    if not (command.outside or isinstance(command, commands.Edit)):
-        return None
     policy = records.policy
     if not (policy.binds or policy.require_secret or command.vouched == "secret" or command.limited):
         return None
@@ -198,9 +200,11 @@ def _not_for_caller(records: Records, command: commands.OnTask) -> AofError | No
 
 def _unheard(records: Records, command: commands.OnTask) -> AofError | None:
     """Why the command is not considered at all: no caller's name, no such task, or one that is being cancelled."""
-    problem = limits.line("actor", command.actor, _NAME, required=True) or limits.line("run", command.run, _NAME)
-    if problem or (problem := limits.name("agent", command.agent)):
+    problem = limits.line("actor", command.actor, _NAME, required=True)
+    if problem or (command.run is not None and (problem := limits.line("run", command.run, _NAME))):
         return problem
+    if command.agent is not None and (refused := limits.name("agent", command.agent)):
+        return refused
     if isinstance(command, commands.Create) or (
         isinstance(command, commands.ImportEdit) and command.created is not None
     ):

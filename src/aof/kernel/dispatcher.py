@@ -40,6 +40,7 @@ class Dispatcher:
     def __init__(self, environment: Environment, principal: Principal, authentication: Authentication) -> None:
         self._environment = environment
         self._principal = principal
+        self._caller = principal.identity
         self._authentication = authentication
 
     @property
@@ -50,21 +51,20 @@ class Dispatcher:
     def dispatch(self, command: OnTask) -> Done:
         """Carry out what the caller wants; the secret of a run that begins is returned here and nowhere else."""
         command = self._authentication.stamped(command)
-        if not _begins(command):
-            return self.dispatch_trusted(command)
+        if not hasattr(command, "secret_digest") or getattr(command, "status", "in-progress") != "in-progress":
+            return self.dispatch_trusted(command)  # no run begins with it
         random, digest = identity.draw()
-        done = self.dispatch_trusted(msgspec.structs.replace(command, secret_digest=digest, keep=self._keeps(command)))
-        begun = next((event for event in done.events if event.payload.get("secretDigest") == digest), None)
-        if begun is None:
-            return done
-        secret = runs_authentication.secret_of(str(begun.run_id), begun.payload["agent"], random)
-        return msgspec.structs.replace(done, secret=secret)
-
-    def _keeps(self, command: OnTask) -> bool:
-        """Whether the run outlives the session: a claim says so itself, for all others the connection does."""
+        # Whether the run outlives the session: a claim says so itself, for all others the connection does.
         if isinstance(command, commands.Claim):
-            return command.keep
-        return self._principal.keeps and runs_authentication.lasting(command)
+            keep = command.keep
+        else:
+            keep = self._principal.keeps and runs_authentication.lasting(command)
+        done = self.dispatch_trusted(msgspec.structs.replace(command, secret_digest=digest, keep=keep))
+        for event in done.events:
+            if event.payload.get("secretDigest") == digest:
+                secret = runs_authentication.secret_of(str(event.run_id), event.payload["agent"], random)
+                return msgspec.structs.replace(done, secret=secret)
+        return done
 
     def dispatch_trusted(self, command: OnTask) -> Done:
         """Carry out a command of AOF itself, or one whose caller is known.
@@ -93,7 +93,7 @@ class Dispatcher:
 
     def _policy_for(self, command: OnTask) -> Policy:
         """What is in force for the command; a caller that has only said its name is no maintainer."""
-        here, who = self._environment, self._principal.identity
+        here, who = self._environment, self._caller
         policy = here.with_gates(here.chart.policy_for(command))
         if who is None or not who.unproven:
             return policy
@@ -143,7 +143,7 @@ class Dispatcher:
 
     def _meant(self, task_id: str, run: str | None) -> str:
         """The whole ID; one that the caller's run names, or that AOF itself gives, needs no look at other tasks."""
-        who = self._principal.identity
+        who = self._caller
         known = (run is not None and task_of_run(run) == task_id) or (who is not None and who.trusted)
         return task_id if known and is_task_id(task_id) else self._environment.lookup.resolve(task_id)
 
@@ -165,11 +165,6 @@ def require_task(done: Done) -> Task:
     """The task of a command that cannot succeed without one."""
     assert done.task is not None
     return done.task
-
-
-def _begins(command: OnTask) -> bool:
-    """Whether the command may begin a run that goes on after it."""
-    return hasattr(command, "secret_digest") and getattr(command, "status", "in-progress") == "in-progress"
 
 
 TOLD: Final = frozenset({"review", "blocked", "done"})

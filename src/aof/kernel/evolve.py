@@ -69,7 +69,11 @@ def _key(name: str) -> str:
 def covered(task: Task, event: Event) -> dict[str, Any]:
     """The task's account of its checks after an event; what sends the work back ends the account."""
     if event.type in ("task.transitioned", "task.hop.approved"):
-        return _judged(task, event)
+        said = event.payload
+        if "acceptance" in said:
+            return {"validation": task.validation | {"acceptance": _kept(task, said["acceptance"])}}
+        sent_back = said.get("from") == "review" and said.get("to") in ("ready", "in-progress")
+        return {"validation": {}} if sent_back and task.validation else {}
     if event.type == "task.retrying":
         return {"validation": {}} if event.payload.get("byHand") and task.validation else {}
     told = event.payload if event.type == "task.progress" else event.payload.get("result", {})
@@ -82,14 +86,6 @@ def covered(task: Task, event: Event) -> dict[str, Any]:
     return {"validation": account} if account != task.validation else {}
 
 
-def _judged(task: Task, event: Event) -> dict[str, Any]:
-    payload = event.payload
-    if "acceptance" in payload:
-        return {"validation": task.validation | {"acceptance": _kept(task, payload["acceptance"])}}
-    sent_back = payload.get("from") == "review" and payload.get("to") in ("ready", "in-progress")
-    return {"validation": {}} if sent_back and task.validation else {}
-
-
 def _kept(task: Task, reports: Iterable[Any]) -> dict[str, str]:
     words = zip(task.acceptance, standing(task, reports), strict=True)
     return {_key(name_of(one)): word for one, word in words if word != "unknown"}
@@ -98,15 +94,21 @@ def _kept(task: Task, reports: Iterable[Any]) -> dict[str, str]:
 def evolve(task: Task | None, event: Event) -> Task:
     """The task after the event."""
     if task is None:
-        if event.type not in ("task.created", "task.restored"):
-            message = f"event {event.seq} ({event.type}) comes before the creation of {event.task_id}"
-            raise ValueError(message)
         return _created(event)
     if event.seq <= task.rev:
         return task
     if event.type == "task.restored":  # from a file that knew more than the log
         return _created(event)
-    changes, payload = _changes(task, event), event.payload
+    payload = event.payload
+    if "hop" in payload or event.type.startswith("task.workflow."):
+        changes = workflows_evolve.task_changes(task, event.type, payload, event.run_id, event.timestamp)
+    elif (handler := _HANDLERS.get(event.type)) is not None:
+        changes = handler(task, event)
+    elif event.type.startswith("context."):
+        changes = handoffs_context.context_changes(task, event)
+    else:
+        is_handoff = task.handoffs and about_handoff(event)
+        changes = handoffs_model.open_handoff_changed(task, event) if is_handoff else {}
     if event.type in REPORTS:
         changes |= covered(task, event)
     entry = payload.get("workLog")
@@ -119,17 +121,6 @@ def evolve(task: Task | None, event: Event) -> Task:
     at = max(task.updated_at, event.timestamp)
     after = _replace(task, rev=event.seq, updated_at=at, layout=layout, **changes)
     return _replace(after, locks=handoffs_model.kept_locks(after, event)) if after.locks else after
-
-
-def _changes(task: Task, event: Event) -> dict[str, Any]:
-    if "hop" in event.payload or event.type.startswith("task.workflow."):
-        return workflows_evolve.task_changes(task, event.type, event.payload, event.run_id, event.timestamp)
-    if event.type.startswith("context."):
-        return handoffs_context.context_changes(task, event)
-    handler = _HANDLERS.get(event.type)
-    if handler is not None:
-        return handler(task, event)
-    return handoffs_model.open_handoff_changed(task, event) if task.handoffs and about_handoff(event) else {}
 
 
 def _moment(task: Task, event: Event) -> str:
@@ -153,6 +144,9 @@ def evolve_draft(draft: Draft, timestamp: str) -> Task:
 
 
 def _created(event: Event) -> Task:
+    if event.type not in ("task.created", "task.restored"):
+        message = f"event {event.seq} ({event.type}) comes before the creation of {event.task_id}"
+        raise ValueError(message)
     fields = dict(event.payload["task"])
     body = fields.pop("body", "")
     extra = fields.pop("extra", {})

@@ -168,6 +168,7 @@ class Authentication:
         self._environment = environment
         self._policy = environment.policy
         self._principal = principal
+        self._caller = principal.identity
 
     @property
     def binds_callers(self) -> bool:
@@ -189,7 +190,7 @@ class Authentication:
 
     def only_name(self) -> str | None:
         """The one actor that the caller is; None where it may speak for others, or where nothing binds it."""
-        who = self._principal.identity
+        who = self._caller
         name = name_of(who) if who is not None else None
         if name is not None or not self.binds_callers or (who is not None and who.trusted):
             return name
@@ -213,7 +214,7 @@ class Authentication:
 
     def require_maintainer(self, what: str) -> str:
         """The name of the caller, who is a maintainer and no run; raises NotAllowed or Unauthenticated."""
-        who, name = self._principal.identity, self._principal.actor
+        who, name = self._caller, self._principal.actor
         if who is not None and who.secret is not None:
             raise _inside_a_run(what)
         if who is not None and who.unproven:
@@ -231,7 +232,7 @@ class Authentication:
 
     def session_name(self) -> str | None:
         """The name in the caller's token, secret or session, whatever name a call gives."""
-        who = self._principal.identity
+        who = self._caller
         return None if who is None else name_of(who) or who.session
 
     def refuse_claim_for(self, agent: str) -> None:
@@ -242,7 +243,7 @@ class Authentication:
 
     def stamped(self, command: OnTask) -> OnTask:
         """The command with what its caller has proven; raises where that contradicts what the caller says."""
-        asked, who = self._policy.require_secret, self._principal.identity
+        asked, who = self._policy.require_secret, self._caller
         if who is None and self._principal.is_default(self._environment.place):
             command = msgspec.structs.replace(command, unnamed=command.actor == self._principal.actor)
         if asked or who is not None:

@@ -59,6 +59,8 @@ def line(name: str, value: object, limit: int, *, required: bool = False) -> Pro
     """Like `text`, for what stands on one line, such as a title."""
     if isinstance(value, str) and value.isprintable() and len(value) <= limit and value.strip():
         return None  # as most are
+    if value is None and not required:
+        return None
     problem = text(name, value, limit, required=required)
     if problem is None and isinstance(value, str) and re.search(_LINE_BREAKING, value):
         return InvalidInput(f"'{name}' must be a single line without control characters", "put the rest into the body")
@@ -72,7 +74,10 @@ def items(name: str, values: object, most: int, *, single_line: bool = False) ->
     if len(values) > most:
         return PayloadTooLarge(f"'{name}' has {len(values)} items, the limit is {most}", f"send at most {most}")
     check = line if single_line else text
-    return next((problem for value in values if (problem := check(name, value, ITEM, required=True))), None)
+    for value in values:
+        if problem := check(name, value, ITEM, required=True):
+            return problem
+    return None
 
 
 def name(field: str, value: object) -> InvalidInput | None:
@@ -88,8 +93,8 @@ def name(field: str, value: object) -> InvalidInput | None:
 def names(**values: object) -> InvalidInput | None:
     """`name` for several fields; the first problem."""
     for field, value in values.items():
-        if value is not None and (problem := name(field, value)):
-            return problem
+        if value is not None and not (isinstance(value, str) and is_agent_name(value)):
+            return name(field, value)
     return None
 
 

@@ -176,6 +176,7 @@ def _to_the_second(seconds: int) -> str:
     return (_EPOCH + timedelta(seconds=seconds)).isoformat()[:-6]
 
 
+@lru_cache(maxsize=256)
 def millis(text: str) -> int:
     """Read an ISO-8601 moment; one without an offset is taken as UTC. Raises ValueError."""
     moment = datetime.fromisoformat(text)

@@ -184,16 +184,21 @@ def _load(unit: Unit, scope: Scope, policy: Policy, command: OnTask) -> Records:
             raise ScopeTooNarrow(asked)
         if wanted.documents - records.documents.keys():
             follow(unit, scope.names, policy)
-        _fill(unit, wanted, records)
+        if not _fill(unit, wanted, records):
+            return records
         loaded = wanted
 
 
-def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
+def _fill(unit: Unit, wanted: Needs, records: Records) -> bool:
+    """Load what is wanted. Tells whether more may be needed now: an empty answer means what none at all means."""
+    more = bool(wanted.documents or wanted.trees or wanted.file_locks or wanted.handoffs)
     for task_id in wanted.write | wanted.read:
         if task_id not in records.tasks:
             records.tasks[task_id] = unit.task(task_id)
+            more = True
+    for place in wanted.heartbeats:  # of which nothing follows
+        records.heartbeats[place] = unit.heartbeat(place)
     asked: tuple[tuple[frozenset[str], dict[str, Any], Callable[[str], Any]], ...] = (
-        (wanted.heartbeats, records.heartbeats, unit.heartbeat),
         (wanted.results, records.results, unit.result),
         (wanted.above, records.above, unit.above),
         (wanted.children, records.children, unit.children),
@@ -204,18 +209,15 @@ def _fill(unit: Unit, wanted: Needs, records: Records) -> None:
     )
     for names, answers, ask in asked:
         for name in names:
-            answers[name] = ask(name)
-    for path in wanted.documents:
-        records.documents[path] = unit.document(path)
-    if wanted.documents:
-        records.numbers = unit.numbers()
+            answer = answers[name] = ask(name)
+            more = more or bool(answer)
     for root in wanted.trees - records.children.keys():  # under the same locks it would be the same tree
         records.children |= unit.tree(root)
     if unknown := wanted.dependents - records.dependents.keys():
         records.dependents |= unit.dependents_of(unknown)
-    if wanted.file_locks:
-        records.file_locks |= unit.file_locks()
-    _fill_for_messages(unit, wanted, records)
+        more = more or any(map(records.dependents.get, unknown))
+    _fill_rarer(unit, wanted, records)
+    return more
 
 
 def follow(unit: Unit, names: Iterable[str], policy: Policy) -> list[str]:
@@ -239,7 +241,13 @@ def _follow_commit(unit: Unit, scope: Scope, policy: Policy) -> None:
         ) from error
 
 
-def _fill_for_messages(unit: Unit, wanted: Needs, records: Records) -> None:
+def _fill_rarer(unit: Unit, wanted: Needs, records: Records) -> None:
+    """What documents, locks on files, handoffs and reports with files ask for."""
+    if wanted.documents:
+        records.documents |= {path: unit.document(path) for path in wanted.documents}
+        records.numbers = unit.numbers()
+    if wanted.file_locks:
+        records.file_locks |= unit.file_locks()
     if not (wanted.handoffs or wanted.files or wanted.sizes or wanted.digests):
         return
     records.digests |= {(task_id, ref): unit.digest(task_id, ref) for task_id, ref in wanted.digests}

@@ -21,8 +21,15 @@ from aof.store.files.locks import STRIPES
 from tests.support.repository import ROOT
 
 SOURCE = f"{Path(aof.__file__).parent}/"
-CALLS = {"create": 290, "claim": 365, "complete": 425}
-SYSTEM_CALLS = {"create": 54, "claim": 73, "complete": 77}
+# By operation: Python calls and system calls, a few per cent above what is measured. Raise one only on purpose.
+MOST = {
+    "create": (256, 48),
+    "claim": (322, 69),
+    "heartbeat": (180, 46),
+    "progress": (297, 72),
+    "complete": (360, 72),
+    "release": (270, 66),
+}
 TASKS = 10
 _MARK = "/the-next-step-is-"
 
@@ -34,10 +41,29 @@ def lifecycles(fabric: Fabric, tasks: int) -> Iterator[str]:
     yield "claim"
     for task_id in made:
         fabric.claim(task_id, agent="ada")
+    yield "heartbeat"
+    for task_id in made:
+        fabric.heartbeat(task_id, agent="ada")
+    yield "progress"
+    for task_id in made:
+        fabric.progress(task_id, "half of it", percent=50, agent="ada")
     yield "complete"
     for task_id in made:
         fabric.complete(task_id, summary="done")
+    yield "others"
+    others = [fabric.create(f"Other {number}").task_id for number in range(tasks)]
+    for task_id in others:
+        fabric.claim(task_id, agent="ada")
+    yield "release"
+    for task_id in others:
+        fabric.release(task_id, agent="ada")
     yield "end"
+
+
+def over(counted: Counter[str], column: int) -> dict[str, float]:
+    """The operations that cost more than they may, with what one of them costs."""
+    assert counted.keys() >= MOST.keys()
+    return {name: counted[name] / TASKS for name, most in MOST.items() if counted[name] / TASKS > most[column]}
 
 
 def test_a_commit_makes_no_more_python_calls_than_it_may(tmp_path: Path) -> None:
@@ -58,7 +84,7 @@ def test_a_commit_makes_no_more_python_calls_than_it_may(tmp_path: Path) -> None
                 calls[step] = 0
         finally:
             sys.setprofile(before)
-    assert {name: calls[name] / TASKS for name, most in CALLS.items() if calls[name] / TASKS > most} == {}
+    assert over(calls, 0) == {}
 
 
 def traceable() -> bool:
@@ -84,7 +110,7 @@ def test_a_commit_makes_no_more_system_calls_than_it_may(tmp_path: Path) -> None
             step = found[1]
         elif re.match(r"\d+ +\w+\(", line):
             calls[step] += 1
-    assert {name: calls[name] / TASKS for name, most in SYSTEM_CALLS.items() if calls[name] / TASKS > most} == {}
+    assert over(calls, 1) == {}
 
 
 def live(root: str) -> None:

@@ -253,12 +253,15 @@ class CharterGates:
 
     def gates(self) -> tuple[Gate, ...]:
         """The gates that hold anything up."""
-        with suppress(OSError):
+        try:
             seen = files_disk.seen(self._path)
-            if seen != self._seen:
-                data = files_disk.read(self._path, limit=_CHARTER_BYTES) if seen is not None else None
-                self._gates = _gates_in(data) if data else ()
-                self._seen = seen
+            if seen == self._seen:
+                return self._gates
+            data = files_disk.read(self._path, limit=_CHARTER_BYTES) if seen is not None else None
+        except OSError:
+            return self._gates
+        self._gates = _gates_in(data) if data else ()
+        self._seen = seen
         return self._gates
 
 

@@ -377,6 +377,10 @@ class Seen:
     def __hash__(self) -> int:
         return hash((self.inode, self.modified, self.size))
 
+    def is_still(self, found: os.stat_result) -> bool:
+        """Whether `stat` tells the same of it."""
+        return (self.inode, self.modified, self.size) == (found.st_ino, found.st_mtime_ns, found.st_size)
+
 
 def seen(path: str) -> Seen | None:
     """The file as it is now; None where there is none."""
@@ -394,15 +398,6 @@ def found_at(path: str, inode: int, device: int) -> os.stat_result | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found if found.st_ino == inode and found.st_dev == device else None
-
-
-def seen_with_mode(path: str) -> tuple[Seen | None, int | None]:
-    """The same, and its mode."""
-    try:
-        found = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return None, None
-    return Seen(found.st_ino, found.st_mtime_ns, found.st_size), found.st_mode
 
 
 def read(path: str, directory: int | None = None, *, limit: int | None = LARGEST) -> bytes | None:

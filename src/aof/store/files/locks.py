@@ -280,15 +280,23 @@ class Stripes:
                     locks.release((lock,))
 
     def _unsettled(self, held: list[HeldLock]) -> list[str]:
-        """The stripes for which what is left to redo needs a stronger lock."""
+        """Redo what is left under these locks; answers with the stripes that need a stronger one for it."""
         shared: list[str] = []
         new: list[HeldLock] = []
         for lock in held:
-            if lock.name.startswith("stripe-"):
-                if not self._settled(lock):
+            if not lock.name.startswith("stripe-"):
+                if lock.blank:
+                    new.append(lock)
+                continue
+            if lock.name not in self._proven:  # from then on, who appends looks whether the log is still the same
+                if not self.of_this_log(lock):
+                    raise LogReplaced
+                self._proven.add(lock.name)
+            if self._store.intents.left(lock) and self._store.repairs:
+                if lock.exclusive:
+                    self._finish(lock)
+                else:
                     shared.append(lock.name)
-            elif lock.blank:
-                new.append(lock)
         if new and not shared:
             self._await_others(new)
         return shared
@@ -358,19 +366,6 @@ class Stripes:
         """Whether the log has what was last written under a stripe; if not, the stripe's heads are of another one."""
         last = self._store.intents.last(lock)
         return last is None or self._store.reader.holds(last)
-
-    def _settled(self, lock: HeldLock) -> bool:
-        """False when something is left to redo under this stripe and the lock is too weak for it."""
-        if lock.name not in self._proven:  # from then on, who appends looks whether the log is still the same
-            if not self.of_this_log(lock):
-                raise LogReplaced
-            self._proven.add(lock.name)
-        if not self._store.intents.left(lock) or not self._store.repairs:
-            return True
-        if not lock.exclusive:
-            return False
-        self._finish(lock)
-        return True
 
     def _finish(self, lock: HeldLock) -> None:
         """Redo what a dead writer left under this stripe."""

@@ -18,7 +18,7 @@ from aof.errors import UnreadableResult
 from aof.kernel.commands import Numbers
 from aof.kernel.model import is_task_id, iso, millis
 from aof.runs.model import Heartbeat, Run, RunResult
-from aof.store.files.disk import NO_FILE, Disk, Seen, read, read_piece, seen_with_mode
+from aof.store.files.disk import NO_FILE, Disk, Seen, read, read_piece
 from aof.store.files.locks import Locks
 from aof.store.files.log.segment import Claims
 from aof.store.files.paths import LaneNames, Paths
@@ -73,10 +73,14 @@ class TaskFiles:
         here = self._paths.task(old, task_id)
         mode = None
         if file is not None:
-            now, mode = seen_with_mode(here)
-            if now != file:
+            try:
+                found = os.stat(here, follow_symlinks=False)
+            except FileNotFoundError:
+                found = None
+            if found is None or not file.is_still(found):
                 self._disk.unlink(temporary)
                 return False
+            mode = found.st_mode
         if old == new:
             self._disk.replace(temporary, here, mode)
             return True

@@ -165,9 +165,11 @@ class IndexQuestions:
 
     def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
         """The tasks that wait for each of these."""
+        found: dict[str, tuple[str, ...]] = dict.fromkeys(task_ids, ())
         asked = [task_id for task_id in task_ids if not self._is_alone(task_id)]
-        found = self._store.index.dependents_of(asked) if asked else {}
-        return {task_id: found.get(task_id, ()) for task_id in task_ids}
+        if asked:
+            found |= self._store.index.dependents_of(asked)
+        return found
 
     def _is_alone(self, task_id: str) -> bool:
         alone = self._alone.get(task_id)

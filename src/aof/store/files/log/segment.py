@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 
 from aof.errors import DiskFull, LogDamaged
-from aof.store.files.disk import Disk, Seen, failed, read, seen
+from aof.store.files.disk import Disk, Seen, failed, read
 from aof.store.files.log import chain
 from aof.store.files.log.chain import NOTHING_BEFORE, Header, LogPlace, tail
 from aof.store.files.log.layout import Layouts, PathSection, State, last_before, read_state
@@ -46,10 +46,15 @@ class Claims:
 
     def is_root(self) -> bool:
         """Whether this clone began the log; an earlier version has noted how it left it, the first one only the day."""
-        found = seen(self._path(""))
-        if found is not None and found == self._root_note:
+        try:
+            found = os.stat(f"{self._paths.lanes}/{ROOT}", follow_symlinks=False)
+        except FileNotFoundError:
+            found = None
+        if found is not None and self._root_note is not None and self._root_note.is_still(found):
             return True
-        self._root_note = found if self._noted("") is not None else None
+        self._root_note = None
+        if found is not None and self._noted("") is not None:
+            self._root_note = Seen(found.st_ino, found.st_mtime_ns, found.st_size)
         return self._root_note is not None or (not self._any() and self._is_as_left())
 
     def _is_as_left(self) -> bool:

@@ -325,7 +325,7 @@ class Log:
         self._changed = os.fstat(self._folder).st_ctime_ns
 
     def _sound(self) -> State:
-        state = self._state()
+        state = State.read(self._fd, self._left) or self._state()
         if self._flushing.failed and not self._flushing.noted:
             self._note_failure(state)
         if state.poisoned:
@@ -536,7 +536,7 @@ class LogGuard:
                 return False
             self._folder = stamp.folder
         try:
-            found = os.stat(self._paths.log(state.segment))
+            found = os.stat(f"{self._paths.events}/{state.segment}.jsonl")
         except FileNotFoundError:
             return False
         return (found.st_ctime_ns, found.st_size, found.st_ino) == (stamp.changed, stamp.position.offset, stamp.inode)
