@@ -381,5 +381,5 @@ def test_a_changed_entry_is_shown_in_both_versions_and_settled_on_request_only(
     fabric.doctor(fix=True)
     assert path.read_bytes() == original
     assert fabric.worklog_check().ok
-    (event,) = fabric.store.told(("document.worklog.restored",))
+    (event,) = fabric.store.events_of_types(("document.worklog.restored",))
     assert "99 passed" in event.payload["edits"][0]["text"], "the change is not lost"

@@ -268,7 +268,7 @@ def test_whatever_stands_in_a_file_reading_never_fails_and_changes_keep_all_othe
     known = parse_worklog(text)
     assert all(one.line is None or 1 <= one.line <= max(known.lines, 1) for one in known.findings)
     list(envelopes(known.entries))
-    list(worklog_rules.of_entries(known, lambda _name: True))
+    list(worklog_rules.entry_findings(known, lambda _name: True))
     before = [line for line in documents_markdown.split_lines(text) if line.strip()]
     for changed in (
         worklog_text.with_status(text, {"zed": "x"}),
@@ -291,8 +291,8 @@ def codes(text: str) -> list[tuple[str, int | None]]:
     known = parse_worklog(text)
     found = (
         *known.findings,
-        *worklog_rules.of_entries(known, lambda _name: True),
-        *worklog_rules.of_index(known, Worklog(title="")),
+        *worklog_rules.entry_findings(known, lambda _name: True),
+        *worklog_rules.index_findings(known, Worklog(title="")),
     )
     return [(one.code, one.line) for one in found]
 
@@ -333,11 +333,11 @@ def test_a_handoff_by_hand_that_lacks_something_is_read_and_named() -> None:
     text = GOOD + "\n### bob: Over\n\nHandoff: Over\nOwner: bob\nStatus: done\nChanged files: none\nNext owner: ada\n"
     known = parse_worklog(text)
     assert known.entries[-1].fields["Status"] == "done"
-    details = [one.detail for one in worklog_rules.of_entries(known, lambda _name: True)]
+    details = [one.detail for one in worklog_rules.entry_findings(known, lambda _name: True)]
     assert any("'Risks/assumptions'" in detail for detail in details)
     assert any("'done'" in detail for detail in details)
     complete = text.replace("Status: done", "Status: Complete")
-    assert [one.code for one in worklog_rules.of_evidence(parse_worklog(complete).entries)] == ["no_evidence"]
+    assert [one.code for one in worklog_rules.evidence_findings(parse_worklog(complete).entries)] == ["no_evidence"]
 
 
 @requirement("comms.envelope.actor", "comms.envelope.timestamp", "comms.envelope.subject")
@@ -351,7 +351,7 @@ def test_actor_time_and_subject_come_from_where_a_person_sees_them() -> None:
     quick, full = envelopes(known.entries)
     assert (quick.actor, quick.timestamp, quick.subject) == ("B", "2026-02-08T14:32Z", "parser done")
     assert (full.actor, full.timestamp, full.subject) == ("A", "2026-02-08", "Parser rewrite")
-    assert "owner_differs" in [one.code for one in worklog_rules.of_entries(known, lambda _name: True)]
+    assert "owner_differs" in [one.code for one in worklog_rules.entry_findings(known, lambda _name: True)]
     assert timestamp(parse_worklog(text.replace("— 2026-02-08", "")).entries[1]) == "unknown"
 
 
@@ -374,7 +374,7 @@ def test_links_are_listed_in_order_of_mention_and_the_rest_of_the_text_is_kept()
     *_, last = envelopes(parse_worklog(text).entries)
     assert last.links == ["TASK-2026-02-08-001", "MSG-20260208-001", "src/a.py"]
     assert last.payload["details"] == body
-    unknown = worklog_rules.of_links(parse_worklog(text).entries, lambda link: link.startswith("TASK"))
+    unknown = worklog_rules.link_findings(parse_worklog(text).entries, lambda link: link.startswith("TASK"))
     assert [one.code for one in unknown] == ["link_unknown"]
 
 
@@ -384,11 +384,11 @@ def test_a_quick_entry_of_four_lines_and_one_for_long_work_ask_for_the_full_bloc
     line = f"14:32 — ada: completed {task} (done; Tests run: none)."
     long = parse_worklog(GOOD + f"\n{line}\nb\nc\nd\n")
     assert ("quick_too_long", "warning") in [
-        (one.code, one.severity) for one in worklog_rules.of_entries(long, lambda _n: True)
+        (one.code, one.severity) for one in worklog_rules.entry_findings(long, lambda _n: True)
     ]
     known = parse_worklog(GOOD + f"\n{line}\n").entries
-    assert [one.code for one in worklog_rules.of_long_work(known, {task: 45.0})] == ["quick_for_long_work"]
-    assert not list(worklog_rules.of_long_work(known, {task: 10.0}))
+    assert [one.code for one in worklog_rules.long_work_findings(known, {task: 45.0})] == ["quick_for_long_work"]
+    assert not list(worklog_rules.long_work_findings(known, {task: 10.0}))
 
 
 @requirement("comms.delivery.human-visible")
@@ -436,7 +436,7 @@ def test_a_long_line_is_read_and_escaped(beginning: str, filling: str) -> None:
     line = beginning + filling * (LONG // len(filling)) + "x"
     known = parse_worklog(f"{new_worklog('p')}\n## Session 1 — 2026-02-08\n\n### ada: Over\n\n{line}\n\n{line}\n")
     assert sum(1 for _ in envelopes(known.entries)) == len(known.entries)
-    list(worklog_rules.of_entries(known, lambda _name: True))
-    list(worklog_rules.of_index(known, Worklog(title="")))
+    list(worklog_rules.entry_findings(known, lambda _name: True))
+    list(worklog_rules.index_findings(known, Worklog(title="")))
     assert original(contained(line, RESERVED), RESERVED) == line.strip("\n")
     assert documents_markdown.heading(line) is None or beginning.startswith("#")

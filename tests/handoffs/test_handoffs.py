@@ -18,7 +18,7 @@ from aof.api.fabric import Fabric
 from aof.errors import AofError
 from aof.handoffs.answers import group_state
 from aof.handoffs.model import AGGREGATIONS, Aggregation, Handoff, is_format_1, is_handoff_id, is_part, uuid4
-from aof.handoffs.operations import Pending, escaped_mermaid
+from aof.handoffs.operations import HandoffCache, escaped_mermaid
 from aof.kernel.events import Draft
 from aof.kernel.model import Policy
 from aof.runs.brief import brief, prime
@@ -590,7 +590,7 @@ def test_what_the_log_knows_before_the_file_does_is_not_remembered_as_it_was(tmp
     pm = Fabric(looking, clock, Policy(), "pm")
     task = pm.create("Move the data").task_id
     made = pm.handoff_new(type="delegation", task_id=task, reason="too much", to=["bob"], timeout="1s")
-    pending = Pending(looking)
+    pending = HandoffCache(looking)
 
     def states() -> list[str]:
         return [one.state for _, one in pending.open(looking.find(Query(open_handoffs=True)).tasks)]

@@ -13,7 +13,7 @@ from aof.errors import InvalidInput
 from aof.kernel.events import SUPERSEDED, Event
 from aof.kernel.model import Policy
 from aof.merge.model import RULES
-from aof.queries.history import KINDS, kind_of, stories, told
+from aof.queries.history import KINDS, kind_of, stories, story_of
 from aof.store.files.read_only import ReadOnlyStore
 from aof.store.fold import fold
 from aof.store.memory import MemoryStore
@@ -89,11 +89,11 @@ def test_digits_are_a_number_where_there_is_such_an_event_and_else_a_hash(
 ) -> None:
     asked: list[str] = []
 
-    def hashed(beginning: str) -> tuple[HashedEvent, ...]:
+    def events_by_hash(beginning: str) -> tuple[HashedEvent, ...]:
         asked.append(beginning)
         return (HashedEvent(beginning + "0" * 56, 1),)
 
-    monkeypatch.setattr(site.store, "hashed", hashed)
+    monkeypatch.setattr(site.store, "events_by_hash", events_by_hash)
     assert site.fabric.replay("00000002")["seq"] == 2
     assert asked == []
     assert site.fabric.replay("12345678")["seq"] == 1
@@ -104,7 +104,7 @@ def test_an_ambiguous_beginning_is_refused_with_the_hashes_that_it_could_mean(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     twins = tuple(HashedEvent("abcdef12" + digit * 56, 1) for digit in "34")
-    monkeypatch.setattr(site.store, "hashed", lambda _: twins)
+    monkeypatch.setattr(site.store, "events_by_hash", lambda _: twins)
     with pytest.raises(InvalidInput, match="2 events begin with abcdef12") as refused:
         site.fabric.replay("abcdef12")
     assert "abcdef1233333333" in refused.value.hint
@@ -158,7 +158,7 @@ class TestAcrossClones:
             with pytest.raises(InvalidInput, match=r"is in events/.*\.m[0-9a-f]+\.jsonl, which is not part of"):
                 first.fabric.replay(event["hash"])
         read_only = ReadOnlyStore(str(first.root), first.clock)
-        assert read_only.hashed(beside[0]["hash"]) == first.store.hashed(beside[0]["hash"])
+        assert read_only.events_by_hash(beside[0]["hash"]) == first.store.events_by_hash(beside[0]["hash"])
 
     def test_what_is_not_merged_yet_is_refused_with_the_file_it_is_in(self, sites: tuple[Site, Site, Site]) -> None:
         first, second, _ = sites
@@ -196,14 +196,14 @@ def _told(events: Any, titles: dict[str, str]) -> list[str]:
 
 @pytest.mark.parametrize("kind", [*sorted(RULES.keys() - {SUPERSEDED}), *(f"task.hop.{step}" for step in _HOPS)])
 def test_every_type_of_event_reads_as_a_sentence_also_with_nothing_in_it(kind: str) -> None:
-    story = told(_event(kind))
+    story = story_of(_event(kind))
     assert story.text("Add it").startswith("ada ")
     assert "." not in story.before.replace("?", ""), "a name of the log's, not a word"
     assert story.kind in KINDS
 
 
 def test_a_type_that_nobody_has_worded_reads_as_its_name() -> None:
-    assert told(_event("task.new_thing.begun")).text("Add it") == "ada new thing begun"
+    assert story_of(_event("task.new_thing.begun")).text("Add it") == "ada new thing begun"
 
 
 def test_work_from_its_creation_to_its_approval_reads_as_what_people_did() -> None:
@@ -242,8 +242,8 @@ def test_a_story_says_what_became_of_its_task() -> None:
 
 def test_a_story_says_for_whom_and_under_whose_name_something_was_done() -> None:
     acted = _event("task.attempt.started", actor="pm", agent="ada", called_by="eve")
-    assert told(acted).text("Add it") == "ada claimed 'Add it'"
-    assert told(acted).beside == "called by pm, signed in as eve"
+    assert story_of(acted).text("Add it") == "ada claimed 'Add it'"
+    assert story_of(acted).beside == "called by pm, signed in as eve"
 
 
 def test_who_gives_back_a_run_of_somebody_else_is_named() -> None:
@@ -341,17 +341,17 @@ def test_a_dependency_that_is_fulfilled_broken_or_reopened_reads_as_that() -> No
     ],
 )
 def test_what_was_changed_reads_as_a_person_would_say_it(kind: str, payload: dict[str, Any], said: str) -> None:
-    assert told(_event(kind, payload)).text("Add it") == said
+    assert story_of(_event(kind, payload)).text("Add it") == said
 
 
 def test_an_edit_of_the_files_reads_as_that() -> None:
     edited = _event("task.updated", {"fields": ["body"], "reason": "edited by hand"}, actor="hand")
-    assert told(edited).text("Add it") == "an edit by hand changed the body of 'Add it'"
+    assert story_of(edited).text("Add it") == "an edit by hand changed the body of 'Add it'"
 
 
 def test_what_a_merge_set_aside_reads_as_it_was_and_says_where() -> None:
     aside = _event(SUPERSEDED, {"was": "task.commented", "told": {"text": "mine"}})
-    assert told(aside).text("Add it") == "ada commented on 'Add it' in another clone: mine"
+    assert story_of(aside).text("Add it") == "ada commented on 'Add it' in another clone: mine"
 
 
 def test_kinds_tell_handoffs_mail_and_worklog_from_work() -> None:
@@ -361,13 +361,13 @@ def test_kinds_tell_handoffs_mail_and_worklog_from_work() -> None:
 
 def test_hostile_text_is_one_bounded_line_that_hides_nothing_and_fills_no_place() -> None:
     text = "{task} {0.__class__}\n# big\x1b[2J \u202e" + "long " * 200
-    said = told(_event("task.commented", {"text": text})).text("a\u202e{task}\nb")
+    said = story_of(_event("task.commented", {"text": text})).text("a\u202e{task}\nb")
     assert "\n" not in said
     assert "\x1b" not in said
     assert "\u202e" not in said
     assert "{task} {0.__class__} big" in said
     assert len(said) < 400
-    assert told(_event("handoff.reminded", {"toAgent": "{task}"})).about == _TASK
+    assert story_of(_event("handoff.reminded", {"toAgent": "{task}"})).about == _TASK
 
 
 def test_a_fold_ends_with_the_event_that_it_is_asked_for() -> None:

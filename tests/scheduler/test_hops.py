@@ -12,7 +12,7 @@ from aof.kernel import commands
 from aof.kernel.model import Policy, SchedulingPolicy, iso, run_place
 from aof.org.model import Agent, Autonomy, OrgChart, RunnerSettings, Team, TeamLimits
 from aof.runs.model import Heartbeat
-from aof.scheduler.model import Action, Crew, Plan, Snapshot
+from aof.scheduler.model import Action, Plan, Snapshot, Workforce
 from aof.scheduler.rules import plan
 from aof.tasks.model import Task
 from aof.workflows.hops import judges_own
@@ -60,7 +60,7 @@ class Desk(Gated):
             heartbeats=self.beats(),
             **more,
         )
-        return plan(snapshot, Crew(chart), policy or Policy(), self.now)
+        return plan(snapshot, Workforce(chart), policy or Policy(), self.now)
 
     def beats(self) -> dict[str, Heartbeat | None]:
         """Nobody has given a sign of life since its claim."""
@@ -375,6 +375,6 @@ def test_a_sign_of_life_keeps_a_hops_run() -> None:
     )
     where = run_place(desk.task_id, "build")
     snapshot = Snapshot(running=(desk.tasks[desk.task_id],), heartbeats={where: beat})
-    planned = plan(snapshot, Crew(CHART), Policy(), desk.now)
+    planned = plan(snapshot, Workforce(CHART), Policy(), desk.now)
     assert not planned.actions
     assert planned.next_at == desk.now + MINUTE

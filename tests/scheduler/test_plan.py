@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from aof.kernel import commands
 from aof.kernel.model import PRIORITIES, Policy, SchedulingPolicy, iso, priority_rank, split_task_id, task_id
 from aof.runs.model import Heartbeat
-from aof.scheduler.model import Action, Crew, Plan, Seat, Snapshot
+from aof.scheduler.model import Action, Plan, SchedulableAgent, Snapshot, Workforce
 from aof.scheduler.rules import plan
 from aof.tasks.model import Blocked, Cancel, Lease, Retry, Routing, Task
 from tests.support.world import MINUTE, MONDAY, World
@@ -23,11 +23,11 @@ from tests.support.world import MINUTE, MONDAY, World
 
 AGENTS = ("ada", "bert", "cleo")
 SEATS = {
-    "ada": Seat(agent="ada", kind="process", team="eng", concurrency=2, limit_ms=MINUTE),
-    "bert": Seat(agent="bert", kind="process", team="eng", concurrency=1),
-    "cleo": Seat(agent="cleo", kind="pull"),
+    "ada": SchedulableAgent(agent="ada", kind="process", team="eng", concurrency=2, limit_ms=MINUTE),
+    "bert": SchedulableAgent(agent="bert", kind="process", team="eng", concurrency=1),
+    "cleo": SchedulableAgent(agent="cleo", kind="pull"),
 }
-CREW = Crew(seats=SEATS, team_limits={"eng": 2})
+CREW = Workforce(agents=SEATS, team_limits={"eng": 2})
 POLICY = Policy(resource_slots={"gpu": 2}, scheduling=SchedulingPolicy(max_concurrent=4))
 
 
@@ -143,10 +143,10 @@ class TestAnyPlan:
         running = Counter(task.lease.agent for task in snapshot.running if task.lease)
         assigned = Counter(action.agent for action in given_out)
         for agent in assigned:
-            seat = SEATS[agent or ""]
-            assert seat.kind == "process"
-            assert seat.concurrency is not None
-            assert running[seat.agent] + assigned[agent] <= seat.concurrency
+            entry = SEATS[agent or ""]
+            assert entry.kind == "process"
+            assert entry.concurrency is not None
+            assert running[entry.agent] + assigned[agent] <= entry.concurrency
         if given_out:
             assert sum(running.values()) + len(given_out) <= 4
             assert running["ada"] + running["bert"] + len(given_out) <= 2, "both are of one team"
@@ -180,7 +180,7 @@ class TestAssigning:
     def test_the_order_is_priority_then_age_then_number(self) -> None:
         old, young = make(3), make(1, created_at=iso(MONDAY + 1))
         urgent = make(9, priority="critical", created_at=iso(MONDAY + 5))
-        alone = Crew(seats={"ada": Seat(agent="ada", kind="process")})
+        alone = Workforce(agents={"ada": SchedulableAgent(agent="ada", kind="process")})
         planned = plan(free(young, old, make(4), urgent), alone, Policy(), MONDAY)
         assert [task for _, task, _ in chosen(planned)] == [urgent.id, old.id, make(4).id, young.id]
 
@@ -223,11 +223,11 @@ class TestAssigning:
         assert why(plan(free(task, running=(held,)), CREW, house, MONDAY), task) == "1 runs of 1 at once"
 
     def test_a_route_may_name_several_and_the_first_with_room_gets_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        crew = Crew(seats=SEATS)
-        monkeypatch.setattr(crew, "route", lambda _task, _load: ("bert", "ada"))
-        planned = plan(free(make(3), running=(make(1, "in-progress", "bert"),)), crew, POLICY, MONDAY)
+        workforce = Workforce(agents=SEATS)
+        monkeypatch.setattr(workforce, "route", lambda _task, _load: ("bert", "ada"))
+        planned = plan(free(make(3), running=(make(1, "in-progress", "bert"),)), workforce, POLICY, MONDAY)
         assert chosen(planned) == [("assign", make(3).id, "ada")]
-        nobody = Crew(seats=SEATS, unusable="nobody knows COBOL")
+        nobody = Workforce(agents=SEATS, unusable="nobody knows COBOL")
         assert why(plan(free(make(3)), nobody, POLICY, MONDAY), make(3)) == "nobody knows COBOL"
 
 
@@ -245,7 +245,7 @@ class TestTheOtherRows:
             expires_at=iso(MONDAY + 6 * MINUTE),
         )
         snapshot = Snapshot(running=(task,), heartbeats={task.id: beat})
-        alone = Crew()
+        alone = Workforce()
         before = plan(snapshot, alone, POLICY, MONDAY + 6 * MINUTE - 1)
         assert not before.actions
         assert before.next_at == MONDAY + 6 * MINUTE

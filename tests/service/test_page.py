@@ -128,7 +128,7 @@ def test_opening_the_board_changes_nothing(root: Path) -> None:
     with aof.open(root, actor="pm") as fabric:
         fabric.create("Kept for later", backlog=True)
         blocker = fabric.create("First", review=False).task_id
-        fabric.create("Waited", depends_on=[blocker], backlog=True)
+        fabric.create("BlockerTable", depends_on=[blocker], backlog=True)
         fabric.complete(blocker, summary="done", agent="ada")
     edited = next((root / "tasks/backlog").glob("*.md"))
     edited.write_text(f"{edited.read_text('utf-8')}\nA person's line.\n", "utf-8")
@@ -165,9 +165,9 @@ def test_a_file_that_claims_to_be_a_service_is_not_believed(root: Path) -> None:
 
 
 def test_only_addresses_for_browsers_are_opened() -> None:
-    assert serve.browsable(("unix:/tmp/s",)) is None
-    assert serve.browsable(("unix:/tmp/s", "http://0.0.0.0:8420")) == "http://127.0.0.1:8420"
-    assert serve.browsable(("https://[::]:8420",)) == "https://[::1]:8420"
+    assert serve.browsable_address(("unix:/tmp/s",)) is None
+    assert serve.browsable_address(("unix:/tmp/s", "http://0.0.0.0:8420")) == "http://127.0.0.1:8420"
+    assert serve.browsable_address(("https://[::]:8420",)) == "https://[::1]:8420"
 
 
 def test_a_damaged_file_of_a_service_hides_no_other(root: Path) -> None:

@@ -18,7 +18,7 @@ from tests.support.waiting import BOUND
 def served(root: Path, actor: str = "mia", scope: str = "work") -> Iterator[tuple[str, str]]:
     """A server on a data directory, and a token for a peer of this name."""
     token = serve.create_token(str(root), actor, None, scope=scope).token
-    with serve.beside(str(root), serve.Doors(port=0)) as (address, *_):
+    with serve.serving(str(root), serve.ServeOptions(port=0)) as (address, *_):
         yield address, token
 
 

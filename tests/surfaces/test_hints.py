@@ -139,7 +139,7 @@ def _surfaces(
         if chart is not None:
             definition(root, "org/org-chart.yaml", chart)
         scene = Scene(root, fabric)
-        (address,) = stack.enter_context(serve.beside(str(root), serve.Doors(port=0)))
+        (address,) = stack.enter_context(serve.serving(str(root), serve.ServeOptions(port=0)))
         found = [_mcp(scene, address, tier, stack) for tier in TIERS]
         found += [_http(scene, address, scope, stack) for scope in ("work", "lead")]
         yield scene, [*found, _command_line(scene, capsys)]

@@ -28,7 +28,7 @@ def fabric(tmp_path: Path) -> Iterator[Fabric]:
 
 
 def _turns(fabric: Fabric) -> list[tuple[str, str, str]]:
-    told = fabric.store.told(("agent.turn.",))
+    told = fabric.store.events_of_types(("agent.turn.",))
     return [(event.type.rpartition(".")[2], event.payload["agent"], event.payload["channel"]) for event in told]
 
 

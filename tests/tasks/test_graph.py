@@ -448,7 +448,7 @@ def test_a_directory_of_an_earlier_version_knows_its_children(room: Room) -> Non
     parent = room.task(review=False)
     room.task(parent_id=parent)
     room.fabric.close()
-    table = room.root / Paths(str(room.root)).waited
+    table = room.root / Paths(str(room.root)).blockers
     table.rename(table.with_name("waited"))
     fabric = room.reopen()
     assert refused(fabric.complete, task_id=parent, agent="ada").code == "children_open"

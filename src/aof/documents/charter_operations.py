@@ -95,19 +95,21 @@ def _findings(
     lines: dict[int, int] = {}
     for section in sections(text):
         lines.setdefault(section.number, section.line)
-    events = list(environment.store.told(TYPES))
+    events = list(environment.store.events_of_types(TYPES))
     with environment.store.unit(Scope()) as unit:
         worklog = unit.document(WORKLOG)
     chart = environment.chart.whole() if environment.org is not None else None
     yield from markdown.damage(text)
     yield from _of_sections(text)
     yield from _of_session(charter, lines.get(1, 1), events)
-    yield from charter_rules.of_values(charter, lines)
-    yield from charter_rules.of_roster(charter, lines.get(2, 1), chart)
-    yield from charter_rules.of_lanes(charter.lanes)
+    yield from charter_rules.value_findings(charter, lines)
+    yield from charter_rules.roster_findings(charter, lines.get(2, 1), chart)
+    yield from charter_rules.lane_findings(charter.lanes)
     yield from _of_owners(charter, events, decisions(worklog))
     yield from _of_contract(environment, charter, lines.get(4, 1))
-    yield from charter_rules.of_kickoff(charter, lines.get(10, 1), status_block=bool(_STATUS_BLOCK.search(worklog)))
+    yield from charter_rules.kickoff_findings(
+        charter, lines.get(10, 1), status_block=bool(_STATUS_BLOCK.search(worklog))
+    )
     yield from _of_locks(environment, charter)
     yield from _of_changes(charter, lines.get(3, 1), agent, changed)
     for line, edit in hand_edits.kept_edits(reading.foreseen(environment, NAME, EDITS)[EDITS]):

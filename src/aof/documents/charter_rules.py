@@ -490,7 +490,7 @@ def _char(char: str) -> str:
     return "" if char == "*" else _SOME if char == "?" else char
 
 
-def of_values(charter: Charter, lines: dict[int, int]) -> Iterator[DocumentFinding]:
+def value_findings(charter: Charter, lines: dict[int, int]) -> Iterator[DocumentFinding]:
     """Values that a charter cannot have; `lines` are the lines of the sections."""
     yield from _one_of(lines.get(1, 1), "risk_tier", "Risk tier", charter.risk_tier, RISK_TIERS)
     contract, rules = charter.contract, charter.governance
@@ -524,7 +524,7 @@ def _one_of(line: int, code: str, what: str, value: str, allowed: Sequence[str])
         yield DocumentFinding(line, code, f"{what} is {value[:60]!r}, not one of: {', '.join(allowed)}")
 
 
-def of_roster(charter: Charter, line: int, chart: OrgChart | None) -> Iterator[DocumentFinding]:
+def roster_findings(charter: Charter, line: int, chart: OrgChart | None) -> Iterator[DocumentFinding]:
     """One maintainer, everybody once, everybody who works with a lane, and nobody that the org chart does not know."""
     maintainers = [one for one in charter.roster if one.is_maintainer]
     if len(maintainers) != 1:
@@ -562,7 +562,7 @@ def _of_chart(charter: Charter, line: int, chart: OrgChart | None, seen: set[str
             yield DocumentFinding(line, "roster_org_chart", f"{agent.id} is in the org chart and not in the roster")
 
 
-def of_lanes(lanes: Sequence[CharterLane]) -> Iterator[DocumentFinding]:
+def lane_findings(lanes: Sequence[CharterLane]) -> Iterator[DocumentFinding]:
     """Every file has one owner: lanes of two owners that meet in a path are named with that path."""
     names = Counter(lane.name for lane in lanes)
     for place, lane in enumerate(lanes):
@@ -581,10 +581,10 @@ def of_lanes(lanes: Sequence[CharterLane]) -> Iterator[DocumentFinding]:
                 yield DocumentFinding(lane.line, "lane_overlap", what)
 
 
-def of_kickoff(charter: Charter, line: int, *, status_block: bool) -> Iterator[DocumentFinding]:
+def kickoff_findings(charter: Charter, line: int, *, status_block: bool) -> Iterator[DocumentFinding]:
     """What stands between the charter and the start of work, ticked or not."""
     true = {
-        1: bool(charter.lanes) and not any(True for _ in of_lanes(charter.lanes)),
+        1: bool(charter.lanes) and not any(True for _ in lane_findings(charter.lanes)),
         2: not charter.contract.location or charter.contract.status == "Locked",
         3: status_block,
         5: bool(charter.acceptance),

@@ -13,7 +13,7 @@ from aof.documents import projection
 from aof.documents.charter import parse_charter
 from aof.documents.mail_rules import MailMessage
 from aof.documents.worklog import LINK, envelopes, links
-from aof.documents.worklog_rules import Say
+from aof.documents.worklog_rules import PostEntry
 from aof.documents.worklog_text import ARCHIVE, CHARTER, PATH, Decided, Entry, parse_worklog
 from aof.errors import AofError, Call, ConflictNotFound, ConflictSettled, NotAllowed, RebuttalLate, RebuttalUsed
 from aof.kernel.commands import Decide, Needs, NeedsOf, Records, Verdict
@@ -216,7 +216,7 @@ def _reviews(known: _Known) -> Iterator[ConflictReview]:
 _READ: Final = frozenset({PATH, ARCHIVE, CHARTER})
 
 
-class Follow(Say, frozen=True, kw_only=True):
+class ConflictEntry(PostEntry, frozen=True, kw_only=True):
     """An entry whose rules look at what was posted before."""
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
@@ -233,7 +233,7 @@ class Follow(Say, frozen=True, kw_only=True):
         raise NotImplementedError
 
 
-class Object(Follow, frozen=True, kw_only=True):
+class PostObjection(ConflictEntry, frozen=True, kw_only=True):
     """A counter-recommendation, or a rebuttal where it links to one.
 
     `turns` is how many turns of the agent have begun since each counter-recommendation.
@@ -266,7 +266,7 @@ class Object(Follow, frozen=True, kw_only=True):
         return None
 
 
-class SettleConflict(Follow, frozen=True, kw_only=True):
+class SettleConflict(ConflictEntry, frozen=True, kw_only=True):
     """The agents agree, or the maintainer decides: a decision that links to a disagreement or a proposal."""
 
     conflict: str
@@ -301,7 +301,7 @@ class SettleConflict(Follow, frozen=True, kw_only=True):
         return None
 
 
-class Default(Follow, frozen=True, kw_only=True):
+class PostDefault(ConflictEntry, frozen=True, kw_only=True):
     """What is done for the time being, flagged for the maintainer."""
 
     conflict: str

@@ -385,7 +385,7 @@ def _beside_worklog(here: Environment, box: Mailbox) -> Iterator[DocumentFinding
 def _closed(here: Environment) -> Iterator[MailMessage]:
     """The messages that the log says were closed, each with its disposition."""
     sent: dict[str, MailMessage] = {}
-    for event in here.store.told((mail_rules.SENT, mail_rules.CLOSED)):
+    for event in here.store.events_of_types((mail_rules.SENT, mail_rules.CLOSED)):
         if event.type == mail_rules.SENT:
             message = mail_rules.message_in(event.payload)
             sent[message.message_id] = message
@@ -399,7 +399,7 @@ def _against_log(box: Mailbox, here: Environment, *, bound: bool) -> Iterator[Do
     sent: dict[str, MailMessage] = {}
     acks: dict[str, list[Ack]] = {}
     status: dict[str, str] = {}
-    for event in here.store.told((mail_rules.MAIL_EVENTS,)):
+    for event in here.store.events_of_types((mail_rules.MAIL_EVENTS,)):
         if event.type == mail_rules.SENT:
             message = mail_rules.message_in(event.payload)
             sent[message.message_id] = message
@@ -533,7 +533,7 @@ def overdue(here: Environment, policy: Policy, text: str) -> list[OverdueMail]:
     everybody, now = everybody_in(box, policy), here.clock.now()
     sent: dict[str, int] = {}
     told = []
-    for event in here.store.told((mail_rules.SENT, "agent.turn."), _since(waiting)):
+    for event in here.store.events_of_types((mail_rules.SENT, "agent.turn."), _since(waiting)):
         if event.type == mail_rules.SENT:
             sent[event.payload["messageId"]] = event.seq
         else:
@@ -557,7 +557,7 @@ def unanswered(here: Environment, message: MailMessage) -> int | None:
     since = _since([message])
     found = None
     turns = []
-    for event in here.store.told((mail_rules.ESCALATED, "agent.turn."), since):
+    for event in here.store.events_of_types((mail_rules.ESCALATED, "agent.turn."), since):
         if event.type == mail_rules.ESCALATED and event.payload["messageId"] == message.message_id:
             found = event
         elif event.type != mail_rules.ESCALATED:
@@ -575,7 +575,7 @@ def escalate(here: Environment, policy: Policy, late: OverdueMail) -> bool:
         found = message_in(opened(texts[mail_rules.PATH]), late.message_id)
         if not isinstance(found, MailMessage) or found.status != "unread":
             return False
-        told = here.store.told((mail_rules.ESCALATED,), _since([found]))
+        told = here.store.events_of_types((mail_rules.ESCALATED,), _since([found]))
         if any(event.payload["messageId"] == found.message_id for event in told):
             return False
         now = here.clock.now()
@@ -592,7 +592,7 @@ def due_escalations(here: Environment, policy: Policy, text: str) -> list[Overdu
     late = [one for one in overdue(here, policy, text) if one.escalates]
     if not late:
         return []
-    done = {event.payload["messageId"] for event in here.store.told((mail_rules.ESCALATED,))}
+    done = {event.payload["messageId"] for event in here.store.events_of_types((mail_rules.ESCALATED,))}
     return [one for one in late if one.message_id not in done]
 
 

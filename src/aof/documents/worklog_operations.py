@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from aof.documents import conflicts, hand_edits, mail_rules, projection, reading, worklog, worklog_rules
-from aof.documents.conflicts import ConflictReview, Dispute, Object, Proposal, Standing, standing
+from aof.documents.conflicts import ConflictReview, Dispute, PostObjection, Proposal, Standing, standing
 from aof.documents.mail_rules import TURN_BEGAN, TURN_ENDED
 from aof.documents.projection import lock_of
 from aof.documents.worklog import ENTRY, EntryEnvelope, envelopes
@@ -213,8 +213,8 @@ def worklog_add(
     given: dict[str, Any] = {"kind": type, "said": said, "level": level, "agent": agent, "actor": actor}
     if type == "objection.raised":
         given["turns"] = turns_since(context.environment, agent or actor or context.actor, links)
-        return _post(context, context.dispatcher.command(Object, given))
-    return _post(context, context.dispatcher.command(worklog_rules.Say, given))
+        return _post(context, context.dispatcher.command(PostObjection, given))
+    return _post(context, context.dispatcher.command(worklog_rules.PostEntry, given))
 
 
 @_worklog(effect="append", example='aof worklog decide --owner ada "use SQLite"', acts="owner")
@@ -328,9 +328,9 @@ def worklog_check(
 ) -> DocumentCheck:
     """What is wrong with the WORKLOG: entries that were edited or deleted, and lines that cannot be read."""
     here = context.environment
-    findings = list(_of_text(here, text) if text is not None else of_file(here))
+    findings = list(_text_findings(here, text) if text is not None else file_findings(here))
     ok = all(finding.severity != "error" for finding in findings)
-    return DocumentCheck(ok=ok, problems=[finding.told() for finding in findings])
+    return DocumentCheck(ok=ok, problems=[finding.as_dict() for finding in findings])
 
 
 @_worklog(effect="write", example="aof worklog compact", acts="agent", needs="lead")
@@ -345,14 +345,14 @@ def worklog_compact(context: CallContext, *, agent: Speaker | None = None, actor
 _MAILBOX = ("MAILBOX.md", "MAILBOX_ARCHIVE.md")
 
 
-def _of_text(environment: Environment, text: str) -> Iterator[Finding]:
+def _text_findings(environment: Environment, text: str) -> Iterator[Finding]:
     """What is wrong with a text by itself."""
     known = parse_worklog(text)
     yield from known.findings
     yield from _of_parts(environment, known, Worklog(title=""))
 
 
-def of_file(environment: Environment) -> Iterator[Finding]:
+def file_findings(environment: Environment) -> Iterator[Finding]:
     """What is wrong with the WORKLOG as it will be after it catches up, also where it differs from the log."""
     store = environment.store
     found = reading.foreseen(environment, NAME, PATH, ARCHIVE, EDITS, *_MAILBOX)
@@ -362,14 +362,14 @@ def of_file(environment: Environment) -> Iterator[Finding]:
     events = [event for event in store.events() if event.type.startswith(types)]
     yield from known.findings
     yield from _of_parts(environment, known, old)
-    yield from worklog_rules.against_log(entries, known.decisions, events, _said(environment))
-    yield from worklog_rules.unsettled(found[EDITS])
-    yield from worklog_rules.of_links(entries, lambda link: _exists(environment, link, found))
+    yield from worklog_rules.log_findings(entries, known.decisions, events, _said(environment))
+    yield from worklog_rules.edit_findings(found[EDITS])
+    yield from worklog_rules.link_findings(entries, lambda link: _exists(environment, link, found))
     done = store.find(environment.read_models.query(status="done")).tasks
-    yield from worklog_rules.of_tasks(entries, (task.id for task in done))
-    yield from worklog_rules.of_long_work(known.entries, _minutes(events))
+    yield from worklog_rules.unreported_task_findings(entries, (task.id for task in done))
+    yield from worklog_rules.long_work_findings(known.entries, _minutes(events))
     answered: dict[str, set[str]] = {}  # who has answered each message
-    for event in store.told((mail_rules.CHANGED, mail_rules.CLOSED)):
+    for event in store.events_of_types((mail_rules.CHANGED, mail_rules.CLOSED)):
         _, ack = mail_rules.change_in(event.payload)
         answered.setdefault(event.payload["messageId"], set()).add(ack.actor)
     for one in conflicts.unproven_agreements(entries, answered):
@@ -400,11 +400,11 @@ def _restored(environment: Environment, found: dict[str, str]) -> Draft | None:
 
 def _of_parts(environment: Environment, known: Worklog, archived: Worklog) -> Iterator[Finding]:
     policy = reading.policy_of(environment)
-    yield from worklog_rules.of_entries(
+    yield from worklog_rules.entry_findings(
         known, lambda name: name.lower() == "maintainer" or projection.stranger(policy, name) is None
     )
-    yield from worklog_rules.of_evidence(known.entries)
-    yield from worklog_rules.of_index(known, archived)
+    yield from worklog_rules.evidence_findings(known.entries)
+    yield from worklog_rules.index_findings(known, archived)
     if known.lines > policy.worklog.longest:
         what = f"the file has {known.lines} lines, more than {policy.worklog.longest}"
         yield worklog_rules.finding("long", known.lines, what, "let a maintainer run 'aof worklog compact'", "warning")
@@ -573,10 +573,10 @@ def conflict_default(
         subject=f"Lower-risk default: {text}", decides="Maintainer", reasons=tuple(reasons), links=(conflict_id,)
     )
     given = {"kind": "escalation.requested", "said": said, "conflict": conflict_id, "agent": agent, "actor": actor}
-    return _posted(context, conflicts.Default, given)
+    return _posted(context, conflicts.PostDefault, given)
 
 
-def _posted(context: CallContext, kind: type[conflicts.Follow], given: dict[str, Any]) -> Posted:
+def _posted(context: CallContext, kind: type[conflicts.ConflictEntry], given: dict[str, Any]) -> Posted:
     done = context.dispatch(context.dispatcher.command(kind, given))
     event = done.events[-1]
     entry = parse_entry(event.payload["text"], event.timestamp[:10])
@@ -604,7 +604,7 @@ def turns_since(environment: Environment, agent: str, links: Sequence[str]) -> d
     if not any(link.startswith("WL-") for link in links):
         return {}
     counts: dict[str, int] = {}
-    for event in environment.store.told((ENTRY, TURN_BEGAN)):
+    for event in environment.store.events_of_types((ENTRY, TURN_BEGAN)):
         if event.type == ENTRY:
             entry = parse_entry(event.payload["text"], event.timestamp[:10])
             (one,) = envelopes([entry])
@@ -634,7 +634,7 @@ def since_previous_turn(environment: Environment, agent: str) -> Callable[[Entry
 
 def _after(environment: Environment, agent: str, *, in_turn: bool) -> Callable[[EntryEnvelope], bool]:
     latest, ended, posted = (0, ""), (0, ""), dict[str, int]()
-    for event in environment.store.told((ENTRY, TURN_BEGAN, TURN_ENDED)):
+    for event in environment.store.events_of_types((ENTRY, TURN_BEGAN, TURN_ENDED)):
         if event.type == ENTRY:
             (one,) = envelopes([parse_entry(event.payload["text"], event.timestamp[:10])])
             posted[one.event_id] = event.seq

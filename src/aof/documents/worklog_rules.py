@@ -99,7 +99,7 @@ class WorklogCommand(DocumentCommand, frozen=True, kw_only=True):
     document: ClassVar[str] = NAME
 
 
-class Say(WorklogCommand, frozen=True, kw_only=True):
+class PostEntry(WorklogCommand, frozen=True, kw_only=True):
     """Post an entry. `level` is that of the escalation ladder; at its end only a maintainer decides."""
 
     kind: EventType
@@ -166,7 +166,7 @@ def _not_its_work(records: Records, task_id: str | None, kind: EventType, agent:
         return InvalidInput("an entry about a claim names its task", "give it", call)
     if task_id is None:
         return None
-    task = records.look(task_id)
+    task = records.find(task_id)
     if task is None:
         return graph.missing(task_id)
     holders = [lease.agent for lease in leases(task)]
@@ -454,7 +454,7 @@ def finding(code: str, line: int | None, detail: str, fix: str, severity: Severi
     return Finding(code=code, severity=severity, at=(PATH,), detail=detail, fix=fix, line=line)
 
 
-def of_entries(known: Worklog, roster: Callable[[str], bool]) -> Iterator[Finding]:
+def entry_findings(known: Worklog, roster: Callable[[str], bool]) -> Iterator[Finding]:
     """What is wrong with single entries; `roster` says whether a name may be an owner."""
     loose: list[Entry] = []
     for entry in known.entries:
@@ -524,7 +524,7 @@ def _talk(loose: Sequence[Entry]) -> Iterator[Finding]:
         yield finding("chat_room", loose[0].line, what, "use the mailbox, or post a decision", "warning")
 
 
-def against_log(
+def log_findings(
     entries: Sequence[Entry], decisions: Sequence[Decided], events: Iterable[Event], text_of: EntryText
 ) -> Iterator[Finding]:
     """Entries and rows that the log has and the file has not, or has in another form."""
@@ -542,7 +542,7 @@ def against_log(
     yield from _of_rows(decisions, known)
 
 
-def unsettled(text: str) -> Iterator[Finding]:
+def edit_findings(text: str) -> Iterator[Finding]:
     """What people have changed by hand and nobody has settled, from the file that keeps it."""
     fix = "if it is meant, post a counter-recommendation or a further decision; then delete its section of that file"
     for line, edit in hand_edits.kept_edits(text):
@@ -563,7 +563,7 @@ def _of_rows(found: Sequence[Decided], events: Iterable[Event]) -> Iterator[Find
         yield finding("decision_moved", min(places), "the rows of the index are in another order", "put them back")
 
 
-def of_index(known: Worklog, archived: Worklog) -> Iterator[Finding]:
+def index_findings(known: Worklog, archived: Worklog) -> Iterator[Finding]:
     """Each decision has a row, and each row leads somewhere."""
     rows = [row.decision for row in (*known.decisions, *archived.decisions)]
     for entry in known.entries:
@@ -580,7 +580,7 @@ def of_index(known: Worklog, archived: Worklog) -> Iterator[Finding]:
             yield finding("section_unknown", row.number, what, "name a session or an entry", "warning")
 
 
-def of_links(entries: Iterable[Entry], known: Callable[[str], bool]) -> Iterator[Finding]:
+def link_findings(entries: Iterable[Entry], known: Callable[[str], bool]) -> Iterator[Finding]:
     """Links to records that do not exist."""
     entries = list(entries)
     own = {event_id(entry) for entry in entries}
@@ -593,7 +593,7 @@ def of_links(entries: Iterable[Entry], known: Callable[[str], bool]) -> Iterator
                 yield finding("link_unknown", entry.line, what, "correct the reference in a further entry", "warning")
 
 
-def of_evidence(entries: Iterable[Entry]) -> Iterator[Finding]:
+def evidence_findings(entries: Iterable[Entry]) -> Iterator[Finding]:
     """Entries that complete something say what was tested."""
     for entry in entries:
         if event_type(entry) == "task.completed" and entry.form == "handoff" and "Tests run" not in entry.fields:
@@ -601,7 +601,7 @@ def of_evidence(entries: Iterable[Entry]) -> Iterator[Finding]:
             yield finding("no_evidence", entry.line, f"{entry_name(entry)} does not say what was tested", fix)
 
 
-def of_tasks(entries: Iterable[Entry], done: Iterable[str]) -> Iterator[Finding]:
+def unreported_task_findings(entries: Iterable[Entry], done: Iterable[str]) -> Iterator[Finding]:
     """Tasks that are done and that no entry completes."""
     told: set[str] = set()
     for entry in entries:
@@ -613,7 +613,7 @@ def of_tasks(entries: Iterable[Entry], done: Iterable[str]) -> Iterator[Finding]
             yield finding("no_handoff", None, f"{task_id} is done, and no entry says so", fix)
 
 
-def of_long_work(entries: Sequence[Entry], minutes: dict[str, float]) -> Iterator[Finding]:
+def long_work_findings(entries: Sequence[Entry], minutes: dict[str, float]) -> Iterator[Finding]:
     """Quick lines for work that took long, where no full handoff tells more."""
     full = {link for entry in entries if entry.form == "handoff" for link in links(entry)}
     for entry in entries:

@@ -58,7 +58,7 @@ def subject_task(records: Records, command: OnTask) -> Task | AofError:
         or limits.line("run", command.run, _NAME)
         or limits.name("agent", command.agent)
     )
-    return problem or records.look(command.task_id) or graph.missing(command.task_id)
+    return problem or records.find(command.task_id) or graph.missing(command.task_id)
 
 
 def holding(task: Task, command: OnTask) -> Lease | AofError:

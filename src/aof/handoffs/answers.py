@@ -19,7 +19,7 @@ from aof.errors import (
 )
 from aof.handoffs import rules
 from aof.handoffs.audit import Outcome, audited
-from aof.handoffs.initiation import climbed, closed, escalated_to, passed_on, unaccepted
+from aof.handoffs.initiation import closed_refusal, escalated_further, escalated_to, not_accepted_refusal, passed_on
 from aof.handoffs.model import (
     MAX_RESENDS,
     UNANSWERED,
@@ -101,7 +101,7 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
         if handoff.state == "accepted":
             return Decision()
         if handoff.state not in UNANSWERED:
-            return closed(handoff)
+            return closed_refusal(handoff)
         over = None if handoff.outlives(task.status) else finished_refusal(task)
         if refusal := over or self._unable(records, handoff):
             return refusal
@@ -160,7 +160,7 @@ class RejectHandoff(OnHandoff, frozen=True, kw_only=True):
         if problem := _bad_answer(self, records, handoff, self.reason):
             return problem
         if handoff.state not in UNANSWERED:
-            return closed(handoff)
+            return closed_refusal(handoff)
         drafts = turned_down(records, task, handoff, self.reason, now, by=self.speaker(handoff))
         return Decision(drafts=drafts, agent=self.acting)
 
@@ -198,7 +198,7 @@ class Defer(OnHandoff, frozen=True, kw_only=True):
         if problem := problem or bad_moment("estimated_completion", self.estimated_completion):
             return problem
         if handoff.state not in UNANSWERED:
-            return closed(handoff)
+            return closed_refusal(handoff)
         record = audited("accepted", task, handoff, reason=self.reason, status="deferred")
         draft = step("handoff.deferred", handoff, record, acceptance=_acceptance(self, handoff))
         return Decision(drafts=(draft,), agent=self.acting)
@@ -314,7 +314,7 @@ class ReturnResult(OnHandoff, frozen=True, kw_only=True):
     def _too_late(self, handoff: Handoff, brought: Return) -> Verdict:
         """Why a return is not applied; one from an agent that was replaced stays on the record."""
         if handoff.state in UNANSWERED:
-            return unaccepted(handoff)
+            return not_accepted_refusal(handoff)
         if handoff.returned is not None:
             return AlreadyReturned(
                 f"handoff {handoff.id} was returned at {handoff.returned.audit.completion_time}",
@@ -324,7 +324,7 @@ class ReturnResult(OnHandoff, frozen=True, kw_only=True):
         if not handoff.return_protocol.expected:
             return _unexpected(handoff)
         if handoff.acceptance is None or handoff.acceptance.status == "rejected":
-            return closed(handoff)
+            return closed_refusal(handoff)
         stale = StaleHandoff(
             f"handoff {handoff.id} is {handoff.state}: it went on without {handoff.to_agent}",
             "the result was recorded and not applied; the sender can read it on the handoff",
@@ -488,7 +488,7 @@ class Resend(OnHandoff, frozen=True, kw_only=True):
         if problem:
             return problem
         if not handoff.is_open or handoff.resends >= MAX_RESENDS:
-            return closed(handoff)
+            return closed_refusal(handoff)
         return Decision(drafts=(resent(handoff, self.reason),), agent=self.acting)
 
 
@@ -537,7 +537,7 @@ class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
             over = _replace(handoff, state="rejected")  # what is critical goes up at once
             notify = rules.orchestrator(records.policy, handoff)
             refused = rejected(task, handoff, UNAVAILABLE, now, notify=notify)
-            following = (refused, *climbed(records, task, over, self.reason, now))
+            following = (refused, *escalated_further(records, task, over, self.reason, now))
         elif handoff.state in UNANSWERED:
             following = turned_down(records, task, handoff, UNAVAILABLE, now)
         elif policy == "retry" and handoff.resends < MAX_RESENDS:
@@ -546,7 +546,7 @@ class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
             lost = rules.subtask_failed(records, task, handoff, self.reason, now)
             following = (*lost, *failed(records, task, handoff, self.reason, now))
         else:  # also a retry that is used up becomes an escalation
-            following = climbed(records, task, handoff, self.reason, now)
+            following = escalated_further(records, task, handoff, self.reason, now)
         return Decision(drafts=(first, *following))
 
 
@@ -559,7 +559,7 @@ class FailHandoff(OnHandoff, frozen=True, kw_only=True):
     def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
         """What is over stays as it ended."""
         if not handoff.is_open:
-            return closed(handoff)
+            return closed_refusal(handoff)
         return Decision(drafts=failed(records, task, handoff, self.reason, now))
 
 
@@ -585,7 +585,7 @@ class Withdraw(OnHandoff, frozen=True, kw_only=True):
         if problem:
             return problem
         if not handoff.is_open:
-            return closed(handoff)
+            return closed_refusal(handoff)
         reason = f"withdrawn: {self.reason}"
         over = _replace(handoff, state="failed", outcome="failed")
         if handoff.state in UNANSWERED:

@@ -63,10 +63,10 @@ class HandoffRequest(_AboutChild, frozen=True, kw_only=True):
 
     def judge(self, records: Records, now: int, decide: Decide) -> Verdict:
         """One handoff for one request, however often it arrives."""
-        child = records.look(self.task_id)
+        child = records.find(self.task_id)
         if child is None:
             return graph.missing(self.task_id, "create the child task first")
-        parent = records.look(self.request.parent_task_id)
+        parent = records.find(self.request.parent_task_id)
         if failure := self._impossible(parent):
             return Decision(drafts=(self._failed(failure.code),), refusal=failure)
         assert parent is not None
@@ -180,7 +180,7 @@ class HandoffAnswer(_AboutChild, frozen=True, kw_only=True):
 
     def judge(self, records: Records, now: int, decide: Decide) -> Verdict:
         """An acceptance moves nothing; a rejection blocks the child."""
-        child = records.look(self.task_id)
+        child = records.find(self.task_id)
         if child is None:
             return graph.missing(self.task_id)
         last = records.handoffs[child.id][-1] if records.handoffs[child.id] else None
@@ -300,7 +300,7 @@ class RecordUnanswered(OwnRule, frozen=True, kw_only=True):
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Leave alone what was answered in the meantime, or recorded already."""
-        task = records.look(self.task_id)
+        task = records.find(self.task_id)
         if task is None:
             return graph.missing(self.task_id)
         last = records.handoffs[task.id][-1] if records.handoffs[task.id] else None

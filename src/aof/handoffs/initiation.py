@@ -105,7 +105,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
             held = next((one for one in own if one.to_agent == self.acting), None)
         level = held.level + 1 if held is not None else 1
         if held is not None and (level > MAX_LEVEL or held.to_agent == HUMAN):
-            return too_high(held)
+            return depth_refusal(held)
         waiting = self._waiting(records, task)
         drafts: list[Draft] = []
         for proposed in self._proposed(records, task, level, now, waiting):
@@ -218,7 +218,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
         asked = self.proposal
         if not (asked.wait if asked.wait is not None else KINDS[asked.type].waits):
             return None
-        above = records.look(task.parent_id) if task.parent_id is not None else None
+        above = records.find(task.parent_id) if task.parent_id is not None else None
         if asked.type == "delegation" and above is not None and rules.runs_task(above, self.acting):
             found = above  # that of a subtask is the one above
         elif rules.runs_task(task, self.acting):
@@ -273,7 +273,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
             return known if isinstance(known, AofError) else None
         if chart is None or not chart.declared or is_person(chart, agent, records.policy.maintainers):
             return None
-        above = records.look(task.parent_id) if task.parent_id is not None else None
+        above = records.find(task.parent_id) if task.parent_id is not None else None
         own = (
             rights.owns(task, agent)
             or authentication.ran_work(task, agent)
@@ -381,7 +381,7 @@ def passed_on(records: Records, task: Task, handoff: Handoff, reason: str, now: 
     if handoff.type == "broadcast" or handoff.to_agent == HUMAN:
         return ()
     if handoff.type == "escalation":
-        return climbed(records, task, handoff, reason, now)
+        return escalated_further(records, task, handoff, reason, now)
     candidates = rules.alternatives(records, handoff)
     if not candidates or handoff.reroutes >= MAX_REROUTES:
         why = "every reroute was used" if handoff.reroutes >= MAX_REROUTES else "no other agent can take it"
@@ -398,7 +398,7 @@ def rerouted(  # noqa: PLR0917 - who, whereto and why
     return (moved, *started(records, task, chosen, now))
 
 
-def climbed(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
+def escalated_further(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
     """The handoff goes to the next agent of the escalation chain, or to a person at its end."""
     asked = (handoff.from_agent, *handoff.tried, handoff.to_agent)
     target = rules.next_level(records.policy, handoff.from_agent, handoff, asked)
@@ -434,7 +434,7 @@ class Reroute(OnHandoff, frozen=True, kw_only=True):
         if problem:
             return problem
         if handoff.state not in UNANSWERED:
-            return closed(handoff)
+            return closed_refusal(handoff)
         over = _replace(handoff, state="rejected")
         turned_down = rules.rejected(task, handoff, self.reason, now, by=self.acting)
         if self.to_agent is None:
@@ -493,13 +493,13 @@ class Escalate(OnHandoff, frozen=True, kw_only=True):
                 ),
             )
         if not handoff.is_open:
-            return closed(handoff)
+            return closed_refusal(handoff)
         if handoff.state != "accepted":
-            return unaccepted(handoff)
-        return too_high(handoff) if handoff.level >= MAX_LEVEL or handoff.to_agent == HUMAN else None
+            return not_accepted_refusal(handoff)
+        return depth_refusal(handoff) if handoff.level >= MAX_LEVEL or handoff.to_agent == HUMAN else None
 
 
-def closed(handoff: Handoff) -> HandoffClosed:
+def closed_refusal(handoff: Handoff) -> HandoffClosed:
     """The refusal of an answer to what has one."""
     return HandoffClosed(
         f"handoff {handoff.id} is {handoff.state} already",
@@ -509,7 +509,7 @@ def closed(handoff: Handoff) -> HandoffClosed:
     )
 
 
-def unaccepted(handoff: Handoff) -> NotAccepted:
+def not_accepted_refusal(handoff: Handoff) -> NotAccepted:
     """The refusal of work under a handoff that nobody has accepted."""
     return NotAccepted(
         f"handoff {handoff.id} is {handoff.state}: nobody has accepted it",
@@ -519,7 +519,7 @@ def unaccepted(handoff: Handoff) -> NotAccepted:
     )
 
 
-def too_high(handoff: Handoff) -> EscalationDepth:
+def depth_refusal(handoff: Handoff) -> EscalationDepth:
     """The refusal of a fourth level."""
     return EscalationDepth(
         f"{handoff.task_id} has been escalated {handoff.level} times, and {handoff.to_agent} has it: "

@@ -743,7 +743,7 @@ def _follow(context: CallContext) -> None:
             files.follow()
 
 
-class Pending:
+class HandoffCache:
     """Remembers what it has read for as long as a task stays as it was."""
 
     def __init__(self, store: Store) -> None:

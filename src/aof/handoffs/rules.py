@@ -66,7 +66,7 @@ class HandoffCommand(OwnRule, frozen=True, kw_only=True):
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """A refusal is an event too: whoever asks later finds out who tried what."""
-        task = records.look(self.task_id)
+        task = records.find(self.task_id)
         verdict = graph.missing(self.task_id) if task is None else self.judge(records, task, now, decide)
         return self.refused(verdict) if isinstance(verdict, AofError) else verdict
 
@@ -320,7 +320,7 @@ def sender_resumed(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
     """The sender's task goes on, and is the sender's to take; one that is blocked for another reason stays so."""
     if handoff.waiting_task_id is None or handoff.waiting_for is None:
         return ()
-    task = records.look(handoff.waiting_task_id)
+    task = records.find(handoff.waiting_task_id)
     if task is None or task.blocked is None or handoff.waiting_for not in task.blocked.reason:
         return ()
     changed = owner_changed(task, routing=_routed(task, handoff.from_agent))

@@ -306,7 +306,7 @@ _TABLED = frozenset(
 
 def _portrait(task: Task) -> dict[str, Any]:
     """A task as others may see it: without what proves who holds it."""
-    shown = {name: value for name, value in queries_history.portrait(task).items() if name not in _KEPT_BACK}
+    shown = {name: value for name, value in queries_history.past_view(task).items() if name not in _KEPT_BACK}
     if task.archived:
         shown["archived"] = True
     if "lease" in shown:

@@ -131,7 +131,7 @@ class Records(msgspec.Struct, kw_only=True):
             raise KeyError(task_id)
         return task
 
-    def look(self, task_id: str) -> Task | None:
+    def find(self, task_id: str) -> Task | None:
         """A task that may not exist; what is not an ID was never asked for and names nothing."""
         if task_id in self.tasks or is_task_id(task_id):
             return self.tasks[task_id]

@@ -261,7 +261,7 @@ class Lookup:
         """The task as a record; a whole ID, as AOF itself has it, means the task that has it now."""
         given = _text(task_id)
         whole = given if is_task_id(given) else self.resolve(task_id)
-        task = unit_of_work.look(self._store, self._clock, self._policy, whole)
+        task = unit_of_work.load_task(self._store, self._clock, self._policy, whole)
         if task is None:
             raise TaskNotFound(f"there is no task {task_id}", "list what there is", Call("list", {}), asked=task_id)
         return task

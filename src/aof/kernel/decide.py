@@ -182,7 +182,7 @@ def _decided(records: Records, command: commands.OnTask, now: int) -> Verdict:
 
 def _by_rule(records: Records, command: commands.OnTask, now: int) -> Verdict:
     """The decision of the command's own rule, unless it means something else for a task in a workflow."""
-    task = None if isinstance(command, commands.Create) else records.look(command.task_id)
+    task = None if isinstance(command, commands.Create) else records.find(command.task_id)
     if task is not None and (task.gated or task.routing.workflow):
         gated = update.decide_gated(records, task, command, now)
         if gated is not None:
@@ -209,7 +209,7 @@ def _unheard(records: Records, command: commands.OnTask) -> AofError | None:
         isinstance(command, commands.ImportEdit) and command.created is not None
     ):
         return None
-    task = records.look(command.task_id)
+    task = records.find(command.task_id)
     if task is None:
         return graph.missing(command.task_id)
     return graph.being_cancelled(task) if isinstance(command, _NOT_WHILE_CANCELLING) else None
@@ -240,7 +240,7 @@ def _forbidden(records: Records, command: commands.OnTask) -> AofError | None:
 
 
 def _reserved(records: Records, command: commands.OnTask) -> AofError | None:
-    task = records.look(command.task_id)
+    task = records.find(command.task_id)
     return None if task is None or task.routing.agent is None else rights.reservation_refusal(records, task, command)
 
 

@@ -35,30 +35,30 @@ _REQUESTS = 32
 _LATE, _LATE_FILES, _LATE_FILE = 500, 10, 200  # characters of a late result's summary, its files, characters of each
 
 
-def name_of(criterion: Any) -> str:
+def criterion_name(criterion: Any) -> str:
     """What reports call a criterion."""
     if isinstance(criterion, dict):
         return next((str(criterion[name]) for name in _NAMES if name in criterion), "")
     return str(criterion)
 
 
-def reported(reports: Iterable[Any]) -> dict[str, str]:
+def reported_criteria(reports: Iterable[Any]) -> dict[str, str]:
     """What the reports say of each criterion that they name."""
     said: dict[str, str] = {}
     for report in reports:
         if isinstance(report, str):
             said[report] = "met"
-        elif isinstance(report, dict) and (name := name_of(report)):
+        elif isinstance(report, dict) and (name := criterion_name(report)):
             said[name] = str(report.get("status", _WORDS[bool(report.get("met", True))]))
         elif isinstance(report, dict):
             said |= {str(one): str(word) for one, word in report.items()}
     return {name: word for name, word in said.items() if word in _WORDS.values()}
 
 
-def standing(task: Task, reports: Iterable[Any] = ()) -> list[str]:
+def criteria_status(task: Task, reports: Iterable[Any] = ()) -> list[str]:
     """How each criterion stands, in the task's order, once these reports count too."""
-    kept, said = task.validation.get("acceptance", {}), reported(reports)
-    names = [name_of(one) for one in task.acceptance]
+    kept, said = task.validation.get("acceptance", {}), reported_criteria(reports)
+    names = [criterion_name(one) for one in task.acceptance]
     return [said.get(name) or kept.get(_key(name), "unknown") for name in names]
 
 
@@ -66,7 +66,7 @@ def _key(name: str) -> str:
     return name if len(name.encode()) <= _LONG else f"sha256:{hexdigest(name.encode())[:24]}"
 
 
-def covered(task: Task, event: Event) -> dict[str, Any]:
+def validation_after(task: Task, event: Event) -> dict[str, Any]:
     """The task's account of its checks after an event; what sends the work back ends the account."""
     if event.type in ("task.transitioned", "task.hop.approved"):
         said = event.payload
@@ -87,8 +87,8 @@ def covered(task: Task, event: Event) -> dict[str, Any]:
 
 
 def _kept(task: Task, reports: Iterable[Any]) -> dict[str, str]:
-    words = zip(task.acceptance, standing(task, reports), strict=True)
-    return {_key(name_of(one)): word for one, word in words if word != "unknown"}
+    words = zip(task.acceptance, criteria_status(task, reports), strict=True)
+    return {_key(criterion_name(one)): word for one, word in words if word != "unknown"}
 
 
 def evolve(task: Task | None, event: Event) -> Task:
@@ -110,7 +110,7 @@ def evolve(task: Task | None, event: Event) -> Task:
         is_handoff = task.handoffs and about_handoff(event)
         changes = handoffs_model.open_handoff_changed(task, event) if is_handoff else {}
     if event.type in REPORTS:
-        changes |= covered(task, event)
+        changes |= validation_after(task, event)
     entry = payload.get("workLog")
     if entry is not None:
         changes["body"] = tasks_body.append(changes.get("body", task.body), event.timestamp, entry)

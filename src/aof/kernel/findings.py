@@ -39,7 +39,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
         text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.at)
         return text.removeprefix(".") or "the document"
 
-    def told(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """The problem as every surface shows it."""
         return {"path": self.where} | {name: getattr(self, name) for name in _TOLD}
 

@@ -257,7 +257,7 @@ def _fill_rarer(unit: Unit, wanted: Needs, records: Records) -> None:
     records.missing.update((task_id, ref) for task_id, ref in wanted.files if unit.lacks(task_id, ref))
 
 
-def look(store: Store, clock: Clock, policy: PolicyOf, task_id: str) -> Task | None:
+def load_task(store: Store, clock: Clock, policy: PolicyOf, task_id: str) -> Task | None:
     """One task as it is now, with a person's edit of it imported."""
     return settle(store, clock, policy, task_id)[1]
 

@@ -351,7 +351,7 @@ def _of_documents(environment: Environment) -> Iterator[Problem]:
     from aof.jobs import operations as jobs_operations
 
     try:
-        for finding in worklog_operations.of_file(environment):
+        for finding in worklog_operations.file_findings(environment):
             if finding.severity == "error":
                 place = f"{finding.where}:{finding.line}" if finding.line else finding.where
                 yield Problem(finding.code, place, finding.detail, f"{finding.fix}; see 'aof worklog check'")

@@ -218,7 +218,7 @@ _CHARTER: Final = "document.charter.created"
 _STATUSES: Final = ("unread", "acknowledged", "blocked", "actioned", "closed")
 
 
-class DocumentStatuses:
+class DocumentMerge:
     """What the commits so far have event in documents."""
 
     def __init__(self, span: Span, notes: Notes) -> None:

@@ -16,7 +16,7 @@ from aof.kernel.evolve import evolve
 from aof.kernel.model import FAILED, OURSELVES, millis
 from aof.merge import content
 from aof.merge.commits import ROOT, Lanes, Original, Span, chained, in_order, newest, open_tips
-from aof.merge.content import EDGE_TYPES, DocumentStatuses, Edges
+from aof.merge.content import EDGE_TYPES, DocumentMerge, Edges
 from aof.merge.lives import FOLLOWING, TaskStanding, TaskStates, Verdict, Views, decide_lives, note_lives
 from aof.merge.model import GENESIS, RULE, Closing, Lane, Merged, Notes, Renumbered, Report, SupersededRun, rule_of
 from aof.merge.names import ANSWERED, BIRTH, Census, Names
@@ -73,7 +73,7 @@ def merge(lanes: Sequence[Lane], tips: Sequence[str]) -> Merged:
         if key in contested
     }
     edges = Edges(census, order, common.tasks)
-    facts = SpanFacts(census, names, verdicts, views, edges, DocumentStatuses(span, notes), notes)
+    facts = SpanFacts(census, names, verdicts, views, edges, DocumentMerge(span, notes), notes)
     seq = known.lanes[fork.lane].commits[fork.at].events[-1].seq if fork != ROOT else 0
     replay = Replay(common.tasks, seq, facts)
     for original in order:
@@ -117,7 +117,7 @@ class SpanFacts(NamedTuple):
     verdicts: dict[str, Verdict]
     views: Views
     edges: Edges
-    documents: DocumentStatuses
+    documents: DocumentMerge
     notes: Notes
 
 

@@ -131,7 +131,7 @@ class StatusUpdate(Message, frozen=True, kw_only=True):
 
     def judge(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Move the task, if that is asked for and possible; else note the text."""
-        task = records.look(self.task_id)
+        task = records.find(self.task_id)
         if task is None:
             return graph.missing(self.task_id)
         if refusal := self._unentitled(task):
@@ -257,7 +257,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Put the message on record, and keep what it says where it comes too late."""
         verdict = super().decide(records, now, decide)
-        task = records.look(self.task_id)
+        task = records.find(self.task_id)
         refusal = verdict.refusal if isinstance(verdict, Decision) else None
         if task is None or not isinstance(refusal, StaleLease | NotLeaseHolder):
             return verdict
@@ -265,7 +265,7 @@ class CompletionReport(Message, frozen=True, kw_only=True):
 
     def judge(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Put the result on record, once."""
-        task = records.look(self.task_id)
+        task = records.find(self.task_id)
         if task is None:
             return graph.missing(self.task_id)
         if task.status == "done":
@@ -396,7 +396,7 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """End the session's run; a task that has moved on, or that another run holds, is left alone."""
-        task = records.look(self.task_id)
+        task = records.find(self.task_id)
         if task is None:
             return graph.missing(self.task_id)
         lease = lease_of(task, self.run) if self.run is not None else None

@@ -101,7 +101,7 @@ def held_by_gates(records: Records, command: commands.OnTask, verdict: Verdict) 
     kept: list[Draft] = []
     for draft in verdict.drafts:
         accepts = draft.type == "task.transitioned" and draft.payload.get("to") == "done"
-        task = records.look(draft.task_id) if accepts else None
+        task = records.find(draft.task_id) if accepts else None
         gate = gate_for(policy.gates, task, "complete") if task is not None and not task.gated else None
         if task is not None and gate is not None:
             if any(one.task_id == task.id and one.payload.get("to") == "review" for one in kept):
@@ -116,7 +116,7 @@ def _left_to_a_person(records: Records, command: commands.OnTask) -> ApprovalReq
     action = _ACTIONS.get(type(command))
     if isinstance(command, commands.Update) and command.status == "cancelled":
         action = "cancel"
-    task = records.look(command.task_id) if action is not None and command.outside else None
+    task = records.find(command.task_id) if action is not None and command.outside else None
     if task is None or action is None:
         return None
     gate = gate_for(records.policy.gates, task, action)
@@ -158,7 +158,7 @@ _LEADING: Final[dict[type[commands.OnTask], str]] = {
 def caller_refused(records: Records, command: commands.OnTask) -> AofError | None:
     """Why the caller may not give the command; None when nothing about the caller forbids it."""
     policy = records.policy
-    task = None if isinstance(command, commands.Create) else records.look(command.task_id)
+    task = None if isinstance(command, commands.Create) else records.find(command.task_id)
     if policy.binds and command.outside:
         named = unlisted(policy, command.session, delivered_by(command), command.actor, command.agent)
         if refusal := impersonation(policy, task, command) or named:
@@ -179,7 +179,7 @@ def forbidden(records: Records, chart: OrgChart, command: commands.OnTask) -> Ao
         command, commands.Expire | commands.Settle | commands.ImportEdit | commands.TimeOut | commands.Attach
     ):
         return None
-    task = records.look(command.task_id)
+    task = records.find(command.task_id)
     if isinstance(command, commands.Edit) and isinstance(given := command.changes.get("routing"), dict):
         unknown = unknown_names(chart, given)
         if unknown is not None:
@@ -263,7 +263,7 @@ def gated_changes(policy: Policy, task: Task, changes: dict[str, Any]) -> tuple[
 
 def waiting_edit(records: Records, command: commands.ImportEdit) -> EditWaits | None:
     """Why a person's edit waits until a maintainer confirms it; None where it can be imported."""
-    task = None if command.accepted or command.created is not None else records.look(command.task_id)
+    task = None if command.accepted or command.created is not None else records.find(command.task_id)
     if task is None or not records.policy.binds:
         return None
     leaves = task.status == "review" and command.status not in (None, "review")
@@ -402,10 +402,10 @@ def foreign_parent(records: Records, command: commands.OnTask, parent_id: Any) -
 
     Without a chart or strict identity a name is only an attribution, and only a task that somebody runs is protected.
     """
-    parent = records.look(parent_id) if isinstance(parent_id, str) and is_task_id(parent_id) else None
+    parent = records.find(parent_id) if isinstance(parent_id, str) and is_task_id(parent_id) else None
     if parent is None or parent.status in FINISHED or command.actor == OURSELVES:
         return None
-    policy, task = records.policy, None if isinstance(command, commands.Create) else records.look(command.task_id)
+    policy, task = records.policy, None if isinstance(command, commands.Create) else records.find(command.task_id)
     if (task is not None and task.parent_id == parent.id) or not (policy.binds or leases(parent)):
         return None
     names = {command.acting, command.actor, command.session or command.actor}

@@ -239,7 +239,7 @@ def judged(
 
     `verdict` is what would become of the report: only one that is accepted, and changes something, is judged.
     """
-    task = records.look(report.task_id)
+    task = records.find(report.task_id)
     accepted = isinstance(verdict, Decision) and verdict.drafts and verdict.refusal is None
     if task is None or not accepted or outcome == "blocked" or task.status not in ("ready", "in-progress"):
         return None
@@ -285,7 +285,7 @@ class Limited(msgspec.Struct, frozen=True):
 
 def limited(records: Records, task_id: str) -> Limited:
     """The results of a task's runs, where those that are more than their agents may do count as blocked."""
-    task = records.look(task_id)
+    task = records.find(task_id)
     rulings: dict[str, Draft] = {}
     results = dict(records.results)
     for place, agent, lease, result in _reported(records, task):

@@ -69,7 +69,7 @@ def org_show(context: CallContext) -> dict[str, Any]:
     """The org chart in force, with what each agent holds and may do."""
     report = org_report(context)
     maintainers, health = context.environment.policy.maintainers, context.environment.store.health()
-    return {"state": report.state, **portrait(report.chart, org_load(context), maintainers, health)}
+    return {"state": report.state, **chart_view(report.chart, org_load(context), maintainers, health)}
 
 
 @operation(effect="read", example="aof org check", family=_ORG)
@@ -80,7 +80,7 @@ def org_check(context: CallContext) -> OrgCheck:
         ok=all(finding.severity == "note" for finding in report.findings),
         path=report.path,
         state=report.state,
-        problems=[finding.told() for finding in report.findings],
+        problems=[finding.as_dict() for finding in report.findings],
     )
 
 
@@ -126,7 +126,7 @@ def org_route(
     return routing.route(context.environment.chart.whole(), asked, org_load(context))
 
 
-def portrait(
+def chart_view(
     chart: OrgChart, load: Mapping[str, int], maintainers: tuple[str, ...], health: Mapping[str, AgentHealth]
 ) -> dict[str, Any]:
     """The whole chart, with defaults filled in, loads beside the limits, and who cannot be reached."""

@@ -431,7 +431,7 @@ class Relations:
         return {task_id for task_id, root in found.items() if before.get(task_id) != root}
 
 
-def active(life: Life) -> list[Attempt]:
+def active_runs(life: Life) -> list[Attempt]:
     """The runs that the task is held with."""
     if life.task.status != "in-progress":
         return []
@@ -452,7 +452,7 @@ def _note(life: Life) -> _Noted:
         frozenset(looks_at) if looks_at else _NOBODY,
         task.resource,
         task.resource is not None and task.status == "in-progress",
-        tuple(one.run.agent_id for one in active(life)) if task.status == "in-progress" else (),
+        tuple(one.run.agent_id for one in active_runs(life)) if task.status == "in-progress" else (),
         task.routing.agent,
     )
 
@@ -475,7 +475,7 @@ def _move(groups: dict[str, list[Life]], life: Life, old: str | None, new: str |
         insort(groups.setdefault(new, []), life, key=_by_id)
 
 
-class Scene:
+class SnapshotInput:
     """The lives, the signs of life and what is odd about files.
 
     In the past there are neither: a lease counts there until the log ends it, and the time is that of the last event.

@@ -18,7 +18,7 @@ from aof.kernel.events import DELEGATED, Event
 from aof.kernel.model import millis
 from aof.kernel.operation import Spelling, method, operation
 from aof.portable import schemas
-from aof.portable.model import SCHEMA_VERSION, UNKNOWN, Life, Lives, Scene, active, as_logged
+from aof.portable.model import SCHEMA_VERSION, UNKNOWN, Life, Lives, SnapshotInput, active_runs, as_logged
 from aof.portable.snapshot import KeptView
 from aof.queries import history as queries_history
 from aof.runs import model as runs_model
@@ -292,15 +292,17 @@ class PortableService:
     def _past(self, at: int, archived: bool, say: Say) -> dict[str, Any]:  # noqa: FBT001 - passed on
         view = KeptView(self._environment.policy)
         self._tell(view, takewhile(lambda event: event.seq <= at, self._store.events()), say)
-        scene = Scene(view.lives, view.relations, self._environment.policy, chart=self._environment.chart.readable())
-        return view.snapshot(scene, view.shown(archived=archived))
+        given = SnapshotInput(
+            view.lives, view.relations, self._environment.policy, chart=self._environment.chart.readable()
+        )
+        return view.snapshot(given, view.shown(archived=archived))
 
     def _present(self, archived: bool, say: Say) -> dict[str, Any]:  # noqa: FBT001 - passed on
         """The tasks as they are; what was kept is given back only whole, so that a fault on the way costs only time."""
         kept, self._kept = self._kept, None
         view = self._caught_up(kept, say)
         now, shown = self._environment.clock.now(), view.shown(archived=archived)
-        scene = Scene(
+        given = SnapshotInput(
             view.lives,
             view.relations,
             self._environment.policy,
@@ -309,7 +311,7 @@ class PortableService:
             beats=self._beats(view, now),
             odd=self._odd(life.task for life in shown),
         )
-        answer = view.snapshot(scene, shown)
+        answer = view.snapshot(given, shown)
         if len(view.lives.by_id) <= _MOST_KEPT:
             self._kept = view
         return answer
@@ -336,7 +338,7 @@ class PortableService:
     def _beats(self, view: KeptView, now: int) -> dict[str, Heartbeat]:
         """The last sign of life of each run that goes on."""
         boot, lives = self._environment.clock.boot(), view.lives.by_id
-        running = [one.run for task_id in view.relations.restless for one in active(lives[task_id])]
+        running = [one.run for task_id in view.relations.restless for one in active_runs(lives[task_id])]
         read = self._store.heartbeats([kernel_model.run_place(run.task_id, run.hop) for run in running])
         beats = (runs_model.present_heartbeat(beat, now, boot) for beat in read.values())
         return {beat.run_id: beat for beat in beats if beat is not None}

@@ -13,7 +13,7 @@ import msgspec
 from aof.errors import AofError, Call
 from aof.handoffs.delegation import ATTACHED
 from aof.jobs.rules import LINK
-from aof.kernel.evolve import name_of, standing
+from aof.kernel.evolve import criteria_status, criterion_name
 from aof.kernel.model import OURSELVES, Policy
 from aof.org.model import OrgChart
 from aof.org.routing import capacity_refusal, run_limit_ms
@@ -27,8 +27,8 @@ from aof.portable.model import (
     Life,
     Lives,
     Relations,
-    Scene,
-    active,
+    SnapshotInput,
+    active_runs,
     event_ref,
     file_ref,
     finished,
@@ -57,15 +57,15 @@ class TaskPart:
 
     __slots__ = ("delivery", "edges", "ended", "held", "record", "status", "turns")
 
-    def __init__(self, scene: Scene, life: Life) -> None:
+    def __init__(self, given: SnapshotInput, life: Life) -> None:
         task = life.task
-        related = freeze(edges(scene, life))
-        self.record: dict[str, Any] = portable(scene, life, related)
+        related = freeze(edges(given, life))
+        self.record: dict[str, Any] = portable(given, life, related)
         self.status: str = self.record["status"]
         self.delivery: str = self.record["deliveryState"]["state"]
         self.edges = [FrozenDict({"sourceId": task.id} | edge) for edge in related]
-        self.held: dict[str, Any] | None = freeze(blocked(scene, task))
-        self.turns = {agent: freeze(line) for agent, line in turns(scene, life).items()} if life.attempts else None
+        self.held: dict[str, Any] | None = freeze(blocked(given, task))
+        self.turns = {agent: freeze(line) for agent, line in turns(given, life).items()} if life.attempts else None
         self.ended = (task.ended_at or task.last_transition_at, task.rev) if finished(task) else None
 
 
@@ -89,29 +89,29 @@ class KeptView:
         """The tasks that a snapshot shows: archived ones only when they are asked for."""
         return [life for life in self.relations.ordered if archived or not life.task.archived]
 
-    def snapshot(self, scene: Scene, shown: Iterable[Life]) -> dict[str, Any]:
+    def snapshot(self, given: SnapshotInput, shown: Iterable[Life]) -> dict[str, Any]:
         """Everything in the contract's shape."""
-        self._look_again(scene)
+        self._look_again(given)
         kept, parts = self._parts, []
         for life in shown:
             part = kept.get(life.task.id)
             if part is None:
-                part = kept[life.task.id] = TaskPart(scene, life)
+                part = kept[life.task.id] = TaskPart(given, life)
             parts.append(part)
-        return _assembled(scene, parts)
+        return _assembled(given, parts)
 
-    def _look_again(self, scene: Scene) -> None:
+    def _look_again(self, given: SnapshotInput) -> None:
         """Discard the parts of tasks that have changed outside the log."""
-        if scene.chart is not self._chart:
-            self._chart = scene.chart
+        if given.chart is not self._chart:
+            self._chart = given.chart
             self._parts.clear()
         self._forget(self.relations.restless)
-        odd = self._odd, scene.odd
+        odd = self._odd, given.odd
         self._forget(one for one in odd[0].keys() | odd[1].keys() if odd[0].get(one) != odd[1].get(one))
-        self._odd = dict(scene.odd)
-        if scene.chart is not None:
+        self._odd = dict(given.odd)
+        if given.chart is not None:
             for agent, tasks in self.relations.routed.items():
-                why = busy(scene, agent)
+                why = busy(given, agent)
                 if why != self._busy.get(agent):
                     self._busy[agent] = why
                     self._forget(tasks)
@@ -121,12 +121,12 @@ class KeptView:
             self._parts.pop(task_id, None)
 
 
-def _assembled(scene: Scene, parts: list[TaskPart]) -> dict[str, Any]:
-    lives = scene.lives
+def _assembled(given: SnapshotInput, parts: list[TaskPart]) -> dict[str, Any]:
+    lives = given.lives
     view: dict[str, Any] = {
         "schemaVersion": SCHEMA_VERSION,
         "sessionId": lives.session,
-        "workspaceId": scene.policy.project,
+        "workspaceId": given.policy.project,
         "sequence": lives.seq,
     }
     if lives.moment is not None:
@@ -201,47 +201,47 @@ _NEWEST_COMMENTS = 20
 _TICK = re.compile(r"^\s*[-*] \[([ xX])\] ", re.MULTILINE)
 
 
-def portable(scene: Scene, life: Life, relationships: list[Edge]) -> dict[str, Any]:
+def portable(given: SnapshotInput, life: Life, relationships: list[Edge]) -> dict[str, Any]:
     """The whole record. What is not known says so; a moment that has not come is left out."""
     task = life.task
-    above = scene.relations.above(task.id)
+    above = given.relations.above(task.id)
     said = description(task.body)
     shown: dict[str, Any] = {
         "taskId": task.id,
         "parentTaskId": above[0] if above is not None else NOT_APPLICABLE,
-        "rootTaskId": scene.roots[task.id],
+        "rootTaskId": given.roots[task.id],
         **_given(task, _CONTEXT),
         "title": task.title,
         "objective": _objective(task, said),
         **_given(task, _CLASSES),
         "visibility": task.visibility,
-        "status": scene.status(task),
+        "status": given.status(task),
         "nativeStatus": "archive" if task.archived else task.status,
         **_remote(task),
     }
-    why = reason(scene, task)
+    why = reason(given, task)
     if why is not None:
         shown["statusReason"] = why
     shown["priority"] = task.priority
-    shown["requestedBy"] = who(scene, task.created_by)
-    shown["owner"] = who(scene, task.owner)
-    held = active(life)  # of several hops the one that was taken last counts
-    shown["assignee"] = who(scene, held[-1].run.agent_id) if held else missing_object(NOT_APPLICABLE)
+    shown["requestedBy"] = who(given, task.created_by)
+    shown["owner"] = who(given, task.owner)
+    held = active_runs(life)  # of several hops the one that was taken last counts
+    shown["assignee"] = who(given, held[-1].run.agent_id) if held else missing_object(NOT_APPLICABLE)
     scope = task.metadata.get("scope")
-    shown["scope"] = scene.scope | scope if isinstance(scope, dict) else scene.scope
+    shown["scope"] = given.scope | scope if isinstance(scope, dict) else given.scope
     shown["constraints"] = task.constraints or missing_object(NOT_APPLICABLE)
     shown["taskProfile"] = task.profile or missing_object(NOT_APPLICABLE)
-    criteria = zip(task.acceptance, standing(task), strict=True) if task.acceptance else ()
-    shown["acceptance"] = [{"criterion": name_of(one) or one, "status": word} for one, word in criteria]
-    shown["progress"] = _progress(scene, life, said)
+    criteria = zip(task.acceptance, criteria_status(task), strict=True) if task.acceptance else ()
+    shown["acceptance"] = [{"criterion": criterion_name(one) or one, "status": word} for one, word in criteria]
+    shown["progress"] = _progress(given, life, said)
     shown["currentRunId"] = held[-1].run.run_id if held else NOT_APPLICABLE
-    shown["attempts"] = attempts(scene, life)
+    shown["attempts"] = attempts(given, life)
     shown["relationships"] = relationships
     shown["artifacts"] = _tasks_artifacts(relationships)
     evidence = [edge["targetId"] for edge in relationships if edge["kind"] == "evidence"]
     shown["evidenceRefs"] = [*evidence, log_ref(life.first, task.rev)]
-    shown["deliveryState"] = _tasks_delivery(scene, life)
-    failure = _failure(scene, task)
+    shown["deliveryState"] = _tasks_delivery(given, life)
+    failure = _failure(given, task)
     if failure is not None:
         shown["lastError"] = failure
     for row in PLAIN_FIELDS:
@@ -289,13 +289,13 @@ def _objective(task: Task, said: str) -> str:
     return text if len(text) <= SHORT else task_ref(task.id, task.rev)
 
 
-def _progress(scene: Scene, life: Life, said: str) -> dict[str, Any]:
+def _progress(given: SnapshotInput, life: Life, said: str) -> dict[str, Any]:
     """What the current run reported. Children are counted in the graph; a checklist is a hint, and stands apart."""
     shown = life.task.progress or missing_object()
     ticks = _TICK.findall(said) if "[" in said else ()
     if ticks:
         shown = shown | {"checklist": {"done": sum(tick != " " for tick in ticks), "total": len(ticks)}}
-    children = scene.children.get(life.task.id, ())
+    children = given.children.get(life.task.id, ())
     if children:
         done = sum(child.task.status == "done" for child in children)
         reported = shown.get("counters")
@@ -310,7 +310,7 @@ def _validation(task: Task) -> dict[str, Any] | None:
     if not task.validation:
         return None
     tests = task.validation.get("tests")
-    words = standing(task)
+    words = criteria_status(task)
     if tests is None and all(word == UNKNOWN for word in words):
         return None
     return {"tests": tests or missing_object(), "acceptance": {"met": words.count("met"), "total": len(words)}}
@@ -328,24 +328,24 @@ def _tasks_artifacts(relationships: list[Edge]) -> list[dict[str, Any]]:
     ]
 
 
-def _tasks_delivery(scene: Scene, life: Life) -> dict[str, Any]:
+def _tasks_delivery(given: SnapshotInput, life: Life) -> dict[str, Any]:
     """Whether the output has reached the receiver: what is on record, else what the graph alone tells."""
     if life.task.delivery:
         return dict(life.task.delivery)
-    parent = scene.relations.above(life.task.id)
+    parent = given.relations.above(life.task.id)
     if parent is None:
         return missing_object(NOT_APPLICABLE)
     above, _ = parent
-    if scene.task(above) is None:
+    if given.task(above) is None:
         return {"state": "parent_missing", "targetId": above}
     return {"state": UNKNOWN if finished(life.task) else "pending", "targetId": above}
 
 
-def _failure(scene: Scene, task: Task) -> dict[str, Any] | None:
+def _failure(given: SnapshotInput, task: Task) -> dict[str, Any] | None:
     """The last thing that went wrong; a lease that ran out and that nobody has recovered yet is one too."""
     if task.last_error is not None:
         return attempt_error(task.last_error)
-    if scene.status(task) != "lost" or task.lease is None:
+    if given.status(task) != "lost" or task.lease is None:
         return None
     lost = {"code": "lease_expired", "message": f"the lease of {task.lease.agent} ran out", "cause": "lost"}
     return lost | {"at": task.lease.expires_at, "runId": task.lease.run_id}
@@ -358,21 +358,21 @@ _STATUSES = {
 }  # fmt: skip
 
 
-def attempts(scene: Scene, life: Life) -> list[dict[str, Any]]:
+def attempts(given: SnapshotInput, life: Life) -> list[dict[str, Any]]:
     """Every run, oldest first."""
-    running = {one.run.run_id for one in active(life)}
-    return [_attempt(scene, life, one, held=one.run.run_id in running) for one in life.attempts]
+    running = {one.run.run_id for one in active_runs(life)}
+    return [_attempt(given, life, one, held=one.run.run_id in running) for one in life.attempts]
 
 
-def _attempt(scene: Scene, life: Life, attempt: Attempt, *, held: bool) -> dict[str, Any]:
+def _attempt(given: SnapshotInput, life: Life, attempt: Attempt, *, held: bool) -> dict[str, Any]:
     run = attempt.run
-    agent = scene.chart.by_id.get(run.agent_id) if scene.chart is not None else None
+    agent = given.chart.by_id.get(run.agent_id) if given.chart is not None else None
     person = agent is not None and agent.runner.kind == "human" and run.worker == "pull"
     shown: dict[str, Any] = {
         "runId": run.run_id,
         "attemptId": run.run_id,
         "attemptCount": run.attempt,
-        "status": scene.run_status(life, attempt) if held else _STATUSES[run.status],
+        "status": given.run_status(life, attempt) if held else _STATUSES[run.status],
         "nativeStatus": run.status,
         "cause": run.cause,
         "worker": {"agentId": run.agent_id, "kind": "human" if person else run.worker},
@@ -390,8 +390,8 @@ def _attempt(scene: Scene, life: Life, attempt: Attempt, *, held: bool) -> dict[
     if attempt.checkpoint is not None:
         point = {"kind": "sequence", "ref": event_ref(attempt.checkpoint), "sequence": attempt.checkpoint}
         points.append(point | {"hop": run.hop} if run.hop is not None else point)
-    policy, longest = scene.policy, run_limit_ms(agent) if agent is not None else None
-    limits = {"leaseTtlMs": task_ttl(scene.records, life.task, run.agent_id)}
+    policy, longest = given.policy, run_limit_ms(agent) if agent is not None else None
+    limits = {"leaseTtlMs": task_ttl(given.records, life.task, run.agent_id)}
     return shown | {
         "inputRefs": _inputs(life, attempt),
         "outputRefs": _outputs(life, attempt),
@@ -450,16 +450,16 @@ _HANDED = {
 _STARTED = frozenset({"process", "a2a"})
 
 
-def edges(scene: Scene, life: Life) -> list[Edge]:
+def edges(given: SnapshotInput, life: Life) -> list[Edge]:
     """Every edge of a task, each once: relatives first, then sources, threads, artifacts and evidence."""
     found: dict[tuple[str, str], Edge] = {}
-    for edge in _all(scene, life):
+    for edge in _all(given, life):
         found.setdefault((edge["kind"], edge["targetId"]), edge)
     return list(found.values())
 
 
-def _all(scene: Scene, life: Life) -> Iterator[Edge]:
-    yield from _relatives(scene, life)
+def _all(given: SnapshotInput, life: Life) -> Iterator[Edge]:
+    yield from _relatives(given, life)
     for link in life.task.links:
         if link.kind == "handoff":
             continue  # its record is evidence, see below
@@ -468,24 +468,24 @@ def _all(scene: Scene, life: Life) -> Iterator[Edge]:
             yield _edge("evidence", job_ref(link.target_id), "active", link.created_at, reason=why)
             continue
         yield _hashed(_edge(link.kind, link.target_id, "active", link.created_at, reason=link.reason), link.sha256)
-    yield from _agents(scene, life)
+    yield from _agents(given, life)
     if life.attempts or life.handoffs or life.reviews:
         yield from _edges_artifacts(life)
         yield from _evidence(life)
 
 
-def _relatives(scene: Scene, life: Life) -> Iterator[Edge]:
+def _relatives(given: SnapshotInput, life: Life) -> Iterator[Edge]:
     task = life.task
-    parent = scene.relations.above(task.id)
+    parent = given.relations.above(task.id)
     if parent is not None:
         above, since = parent
-        yield _between("parent", above, since, task if scene.task(above) is not None else None)
-    for child in scene.children.get(task.id, ()):
-        _, since = scene.relations.above(child.task.id) or ("", child.task.created_at)
+        yield _between("parent", above, since, task if given.task(above) is not None else None)
+    for child in given.children.get(task.id, ()):
+        _, since = given.relations.above(child.task.id) or ("", child.task.created_at)
         yield _between("child", child.task.id, since, child.task)
     for blocker in task.depends_on:
-        yield _between("blocked_by", blocker, life.since[blocker], scene.task(blocker))
-    for dependent in scene.dependents.get(task.id, ()):
+        yield _between("blocked_by", blocker, life.since[blocker], given.task(blocker))
+    for dependent in given.dependents.get(task.id, ()):
         yield _between("blocks", dependent.task.id, dependent.since[task.id], task)
 
 
@@ -503,9 +503,9 @@ def _between(kind: str, target: str, since: str, decides: Task | None) -> Edge:
     return _edge(kind, target, status, since, moved, said)
 
 
-def _agents(scene: Scene, life: Life) -> Iterator[Edge]:
+def _agents(given: SnapshotInput, life: Life) -> Iterator[Edge]:
     """Whose line of work runs the task, or ran it last, and the agents that were started for it."""
-    running = {one.run.run_id for one in active(life)}
+    running = {one.run.run_id for one in active_runs(life)}
     last = {one.run.agent_id: one.run for one in life.attempts}
     for agent, run in last.items():
         state = "active" if run.run_id in running else "ended"
@@ -514,7 +514,7 @@ def _agents(scene: Scene, life: Life) -> Iterator[Edge]:
         if run.worker in _STARTED:
             state = "active" if run.run_id in running else "ended"
             yield _edge("spawned_subagent", agent, state, run.started_at, run.ended_at or run.started_at, run.run_id)
-    for child in scene.children.get(life.task.id, ()):
+    for child in given.children.get(life.task.id, ()):
         for handoff in child.handoffs.values():
             moved = handoff.answered_at or handoff.created_at
             why = f"{child.task.id} was handed to {handoff.to_agent}"
@@ -583,9 +583,9 @@ _ODD = {
 _HELD_BY = (("not_before", "time"), ("handoff_id", "handoff"))  # what the ready rule names, and what kind that is
 
 
-def reason(scene: Scene, task: Task) -> str | None:
+def reason(given: SnapshotInput, task: Task) -> str | None:
     """Why the task is in its status, where the status calls for a reason."""
-    status = scene.status(task)
+    status = given.status(task)
     if status in _ODD:
         return _ODD[status]
     if task.archived or status in ("accepted", "draft", "preparing", "running", "completed"):
@@ -593,7 +593,7 @@ def reason(scene: Scene, task: Task) -> str | None:
     if task.status == "cancelled" or status == "cancelling":
         why = (task.cancel.reason if task.cancel is not None else None) or "it was cancelled"
     elif task.status == "ready":
-        why = _queued(scene, task)
+        why = _queued(given, task)
     elif task.status == "in-progress":
         why = f"the lease of {task.lease.agent} ran out" if task.lease is not None else "its lease ran out"
     elif task.status == "review":
@@ -606,40 +606,40 @@ def reason(scene: Scene, task: Task) -> str | None:
     return shortened(why)
 
 
-def _queued(scene: Scene, task: Task) -> str:
-    held = scene.refusal(task)
+def _queued(given: SnapshotInput, task: Task) -> str:
+    held = given.refusal(task)
     if held is not None:
         return held.message
-    return (busy(scene, task.routing.agent) if task.routing.agent else None) or "it waits for its turn"
+    return (busy(given, task.routing.agent) if task.routing.agent else None) or "it waits for its turn"
 
 
-def busy(scene: Scene, name: str) -> str | None:
+def busy(given: SnapshotInput, name: str) -> str | None:
     """Why an agent cannot take a task now that is meant for it."""
-    agent = scene.chart.by_id.get(name) if scene.chart is not None else None
-    why = capacity_refusal(scene.chart, agent, scene.load) if scene.chart is not None and agent is not None else None
+    agent = given.chart.by_id.get(name) if given.chart is not None else None
+    why = capacity_refusal(given.chart, agent, given.load) if given.chart is not None and agent is not None else None
     return f"{name} cannot take another task now: {why}" if why is not None else None
 
 
-def blocked(scene: Scene, task: Task) -> dict[str, Any] | None:
+def blocked(given: SnapshotInput, task: Task) -> dict[str, Any] | None:
     """What holds a task that cannot go on by itself, and what would free it; None for one that can."""
-    status = scene.status(task)
+    status = given.status(task)
     if task.cancel is not None:
         return None
     if status in WAITING:
-        blockers, actions = _by_itself(scene, task)
+        blockers, actions = _by_itself(given, task)
     elif status in ("queued", "retrying"):
-        refusal = scene.refusal(task)
+        refusal = given.refusal(task)
         if refusal is None:
             return None
-        blockers, actions = _by_rule(scene, task, refusal)
+        blockers, actions = _by_rule(given, task, refusal)
     else:
         return None
-    said = {"taskId": task.id, "status": status, "reason": reason(scene, task) or ""}
+    said = {"taskId": task.id, "status": status, "reason": reason(given, task) or ""}
     since = {"since": task.blocked.since if task.blocked is not None else task.last_transition_at}
     return {**said, **since, "blockers": blockers, "actions": actions}
 
 
-def _by_itself(scene: Scene, task: Task) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _by_itself(given: SnapshotInput, task: Task) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Of what is blocked or in review: somebody's decision frees it, or the end of what it waits for."""
     if task.status == "review":
         return [_blocker("review", task.id)], [_action(Call("approve", {"task_id": task.id}))]
@@ -647,23 +647,23 @@ def _by_itself(scene: Scene, task: Task) -> tuple[list[dict[str, Any]], list[dic
         dead = task.blocked.dependency
         again = Call("retry", {"task_id": dead, "reason": "…"})
         apart = Call("dep_remove", {"task_id": task.id, "blocker_id": dead})
-        return [_blocker("task", dead, scene.task(dead))], [_action(apart), _action(again)]
+        return [_blocker("task", dead, given.task(dead))], [_action(apart), _action(again)]
     paused = task.blocked is not None and task.blocked.kind == "paused"
     freed = Call("resume" if paused else "unblock", {"task_id": task.id})
     by = task.blocked.by if task.blocked is not None else task.id
     return [_blocker("paused" if paused else "hold", by)], [_action(freed)]
 
 
-def _by_rule(scene: Scene, task: Task, refusal: AofError) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _by_rule(given: SnapshotInput, task: Task, refusal: AofError) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Of what is in `ready` and may not run yet: all dependencies that are not done, or what the ready rule names."""
-    unmet = [one for one in task.depends_on if (found := scene.task(one)) is None or found.status != "done"]
+    unmet = [one for one in task.depends_on if (found := given.task(one)) is None or found.status != "done"]
     if unmet:
-        blockers = [_blocker("task", one, scene.task(one)) for one in unmet]
+        blockers = [_blocker("task", one, given.task(one)) for one in unmet]
         return blockers, [_action(Call("complete", {"task_id": one})) for one in unmet]
     other = refusal.details.get("waits_for")
     if isinstance(other, str):
         kind = "resource" if refusal.code == "resource_busy" else "task"
-        return [_blocker(kind, other, scene.task(other))], [_action(Call("complete", {"task_id": other}))]
+        return [_blocker(kind, other, given.task(other))], [_action(Call("complete", {"task_id": other}))]
     kind = next((kind for name, kind in _HELD_BY if name in refusal.details), "hold")
     subject = refusal.details.get("handoff_id", task.id)
     return [_blocker(kind, subject)], [_action(refusal.call)] if refusal.call is not None else []
@@ -693,36 +693,36 @@ Turns = dict[str, list[dict[str, Any]]]
 _KINDS = {"human": "person", "a2a": "peer"}
 
 
-def who(scene: Scene, name: str | None) -> dict[str, Any]:
+def who(given: SnapshotInput, name: str | None) -> dict[str, Any]:
     """A person, an agent, a team, a peer or AOF itself, as far as the org chart tells."""
     if name is None:
         return missing_object()
-    known = scene.names.get(name)
+    known = given.names.get(name)
     if known is None:
-        known = scene.names[name] = FrozenDict(id=name, kind=_participants_kind(scene, name))
+        known = given.names[name] = FrozenDict(id=name, kind=_participants_kind(given, name))
     return known
 
 
-def _participants_kind(scene: Scene, name: str) -> str:
+def _participants_kind(given: SnapshotInput, name: str) -> str:
     if name == OURSELVES:
         return "runtime"
-    chart = scene.chart
+    chart = given.chart
     if chart is not None and name in chart.by_id:
         return _KINDS.get(chart.by_id[name].runner.kind, "agent")
     if chart is not None and name in chart.teams_by_id:
         return "team"
-    return "person" if name in scene.policy.maintainers else UNKNOWN
+    return "person" if name in given.policy.maintainers else UNKNOWN
 
 
-def turns(scene: Scene, life: Life) -> Turns:
+def turns(given: SnapshotInput, life: Life) -> Turns:
     """The agents that have run the task, each with those of its runs that go on now."""
     found: Turns = {}
-    running = {one.run.run_id for one in active(life)}
+    running = {one.run.run_id for one in active_runs(life)}
     for attempt in life.attempts:
         run = attempt.run
         line = found.setdefault(run.agent_id, [])
         if run.run_id in running:
-            state = "stale" if scene.run_status(life, attempt) == "unavailable" else "running"
+            state = "stale" if given.run_status(life, attempt) == "unavailable" else "running"
             turn = {"turnId": run.run_id, "status": state, "startedAt": run.started_at}
             line.append(turn | {"taskId": life.task.id, "runId": run.run_id, "attemptId": run.run_id})
     return found

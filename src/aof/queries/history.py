@@ -1,8 +1,8 @@
 """Every task as it was after any event, from the log alone; and what happened, in words.
 
-`told` words one event: one table from the types of events to sentences, for every surface. `stories` tells commits: it
-leaves out what only repeats in the log's terms what another event of the commit says. Must not decide how a sentence is
-shown.
+`story_of` puts one event into words, by one table from the types of events to sentences, for every surface. `stories`
+does so for commits: it leaves out events that only repeat, in the log's terms, what another event of the commit says.
+Must not decide how a sentence is shown.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def number_of(store: Store, at: int | str) -> int:
             f"give a number, or at least the first {_FEWEST} digits of a hash",
             Call("log", {}),
         )
-    found = store.hashed(text)
+    found = store.events_by_hash(text)
     if not found:
         raise InvalidInput(
             f"there is no event whose hash begins with {text[:_SHOWN]}", "see the events", Call("log", {})
@@ -106,7 +106,7 @@ def task_at(store: Store, task_id: str, seq: int) -> Task:
     return task
 
 
-def portrait(task: Task) -> dict[str, Any]:
+def past_view(task: Task) -> dict[str, Any]:
     """A past task as `show` gives a present one, as far as the log alone tells."""
     shown: dict[str, Any] = msgspec.to_builtins(task)
     for name in ("layout", "archived"):
@@ -154,7 +154,7 @@ def _refusal(
 
 def _version(store: Store, task_id: str, rev: int) -> dict[str, Any] | None:
     try:
-        return portrait(task_at(store, task_id, rev))
+        return past_view(task_at(store, task_id, rev))
     except AofError:
         return None
 
@@ -516,7 +516,7 @@ def kind_of(event: Event) -> Kind:
     return next((kind for beginning, kind in _KINDS if as_written(event).type.startswith(beginning)), "task")
 
 
-def told(event: Event) -> Story:
+def story_of(event: Event) -> Story:
     """One event in words. A type that nobody has worded reads as its name does."""
     written = as_written(event)
     payload, line = written.payload, _line(written)
@@ -558,7 +558,7 @@ def stories(events: Iterable[Event]) -> Iterator[Story]:
             own = event.type == "task.transitioned"
             if own and event.payload.get("to") != reached[event.task_id]:
                 continue  # it went on within the commit
-            said.append(told(event))
+            said.append(story_of(event))
         last = {story.event.task_id: place for place, story in enumerate(said)}
         for place, story in enumerate(said):
             moved = story.event.type == "task.transitioned" or last[story.event.task_id] != place

@@ -132,7 +132,9 @@ def show(
     full_id = environment.lookup.resolve(task_id)
     if at is not None:
         seq = queries_history.number_of(environment.store, at)
-        return read_models.ShownTask(queries_history.portrait(queries_history.task_at(environment.store, full_id, seq)))
+        return read_models.ShownTask(
+            queries_history.past_view(queries_history.task_at(environment.store, full_id, seq))
+        )
     shown = environment.read_models.show(full_id)
     if shown["status"] in _NOT_TAKEN_YET and environment.chart.readable() is not None:
         warning = environment.chart.no_route(environment.lookup.get(shown["id"]))
@@ -474,4 +476,4 @@ def replay(
     store = context.environment.store
     seq = queries_history.number_of(store, at)
     past = queries_history.tasks_at(store, seq, say).values()
-    return {"seq": seq, "tasks": [queries_history.portrait(task) for task in past]}
+    return {"seq": seq, "tasks": [queries_history.past_view(task) for task in past]}

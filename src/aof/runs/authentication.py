@@ -181,7 +181,7 @@ def contradicted(records: Records, command: commands.OnTask) -> AofError | None:
         return None
     if command.proven is not None and command.acting != command.proven:
         return mismatch(command.proven, command.acting, command)
-    task = None if isinstance(command, commands.Create) else records.look(command.task_id)
+    task = None if isinstance(command, commands.Create) else records.find(command.task_id)
     if task is None or command.run is None:
         return None
     lease = lease_of(task, command.run)

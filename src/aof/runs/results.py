@@ -573,7 +573,7 @@ def _not_again(records: Records, task: Task) -> AofError | None:
             "see who works on it" if task.status == "in-progress" else "see where it is",
             Call("show", {"task_id": task.id}),
         )
-    if task.parent_id is None or records.look(task.parent_id) is None:
+    if task.parent_id is None or records.find(task.parent_id) is None:
         return None
     return graph.closed_to_children(records, task.parent_id)
 

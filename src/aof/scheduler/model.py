@@ -20,7 +20,7 @@ STARTED = frozenset({"process", "a2a"})  # the kinds of runner that a service st
 _ANYBODY = "any agent may claim it"
 
 
-class Seat(msgspec.Struct, frozen=True, kw_only=True):
+class SchedulableAgent(msgspec.Struct, frozen=True, kw_only=True):
     """One agent: how it is run, how many runs it may have at once, and how long one may take.
 
     `ack_ms` is how long it may take to answer a handoff, where the chart says so.
@@ -35,7 +35,7 @@ class Seat(msgspec.Struct, frozen=True, kw_only=True):
     ack_ms: int | None = None
 
 
-class Crew:
+class Workforce:
     """All agents, the limits of the teams, and which agents fit a task or one of its hops: best first, by load.
 
     Without a chart only the agent that a task itself names is known, and nobody knows what an agent cannot do. While
@@ -47,19 +47,19 @@ class Crew:
         chart: OrgChart | None = None,
         *,
         unusable: str | None = None,
-        seats: Mapping[str, Seat] | None = None,
+        agents: Mapping[str, SchedulableAgent] | None = None,
         team_limits: Mapping[str, int] | None = None,
     ) -> None:
         self._chart = chart if chart is not None and chart.declared else None
         self._unusable = unusable
         self._routes: dict[Routing, tuple[str, ...] | str] = {}
         self._busy = -1
-        self.seats = dict(seats or {})
+        self.agents = dict(agents or {})
         self.team_limits = dict(team_limits or {})
         if self._chart is None:
             return
         for agent in self._chart.agents:
-            self.seats[agent.id] = Seat(
+            self.agents[agent.id] = SchedulableAgent(
                 agent=agent.id,
                 kind=agent.runner.kind,
                 team=agent.team,
@@ -74,8 +74,8 @@ class Crew:
 
     def limit_of(self, agent: str) -> int | None:
         """How long a run of this agent may take."""
-        seat = self.seats.get(agent)
-        return seat.limit_ms if seat is not None else None
+        entry = self.agents.get(agent)
+        return entry.limit_ms if entry is not None else None
 
     def route(self, task: Task, load: Mapping[str, int]) -> tuple[str, ...] | str:
         """The agents for a task, or why there is none.
@@ -137,9 +137,9 @@ class Capacity:
     """What runs at the moment of the plan, plus what the plan has given out since."""
 
     def __init__(
-        self, running: Iterable[Task], crew: Crew, most: int | None, resource_slots: Mapping[str, int]
+        self, running: Iterable[Task], workforce: Workforce, most: int | None, resource_slots: Mapping[str, int]
     ) -> None:
-        self._crew = crew
+        self._workforce = workforce
         self._most = most
         self._slots = resource_slots
         self.total = 0
@@ -158,9 +158,9 @@ class Capacity:
         if agent is None:
             return
         self.agents[agent] += 1
-        seat = self._crew.seats.get(agent)
-        if seat is not None and seat.team is not None:
-            self._teams[seat.team] += 1
+        entry = self._workforce.agents.get(agent)
+        if entry is not None and entry.team is not None:
+            self._teams[entry.team] += 1
 
     def busy_resource(self, task: Task) -> str | None:
         """Why the task's resource cannot take another run."""
@@ -175,13 +175,13 @@ class Capacity:
             return None
         return f"{self.total} runs of {self._most} at once"
 
-    def full_for(self, seat: Seat) -> str | None:
+    def full_for(self, entry: SchedulableAgent) -> str | None:
         """Why this agent cannot begin another run."""
-        if seat.concurrency is not None and self.agents[seat.agent] >= seat.concurrency:
-            return f"{seat.agent} runs {self.agents[seat.agent]} of {seat.concurrency}"
-        most = self._crew.team_limits.get(seat.team) if seat.team is not None else None
-        if most is not None and seat.team is not None and self._teams[seat.team] >= most:
-            return f"team {seat.team} runs {self._teams[seat.team]} of {most}"
+        if entry.concurrency is not None and self.agents[entry.agent] >= entry.concurrency:
+            return f"{entry.agent} runs {self.agents[entry.agent]} of {entry.concurrency}"
+        most = self._workforce.team_limits.get(entry.team) if entry.team is not None else None
+        if most is not None and entry.team is not None and self._teams[entry.team] >= most:
+            return f"team {entry.team} runs {self._teams[entry.team]} of {most}"
         return None
 
 
@@ -274,13 +274,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class View:
     """What the rules of a plan look at, and where they leave what they want."""
 
-    def __init__(self, snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> None:
+    def __init__(self, snapshot: Snapshot, workforce: Workforce, policy: Policy, now: int) -> None:
         self.snapshot = snapshot
-        self.crew = crew
+        self.workforce = workforce
         self.policy = policy
         self.now = now
         most = policy.scheduling.max_concurrent
-        self.capacity = Capacity(snapshot.running, crew, most, policy.resource_slots)
+        self.capacity = Capacity(snapshot.running, workforce, most, policy.resource_slots)
         self.next_at: int | None = None
         self.actions: list[Action] = []
         self.left: list[LeftAlone] = []
@@ -301,12 +301,12 @@ class View:
 
     def unfit(self, agent: str) -> str | None:
         """Why this agent is not given anything now."""
-        seat = self.crew.seats.get(agent)
-        if seat is None or seat.kind not in STARTED:
+        entry = self.workforce.agents.get(agent)
+        if entry is None or entry.kind not in STARTED:
             return f"waits for {agent} to claim it"
-        if not seat.active:
+        if not entry.active:
             return f"{agent} is not active"
-        return self.capacity.full() or self.capacity.full_for(seat)
+        return self.capacity.full() or self.capacity.full_for(entry)
 
     def again(self, at: int) -> None:
         """The answer may be another one from that moment on."""

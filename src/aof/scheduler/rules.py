@@ -1,4 +1,4 @@
-"""`plan(snapshot, crew, policy, now)`.
+"""`plan(snapshot, workforce, policy, now)`.
 
 What should be done now, and why; the same input always gives the same plan.
 """
@@ -26,7 +26,7 @@ from aof.kernel.model import (
 from aof.org import authorization
 from aof.org.model import HUMAN
 from aof.runs.model import lease_end, running_for
-from aof.scheduler.model import STARTED, Action, Crew, Plan, Seat, Snapshot, View
+from aof.scheduler.model import STARTED, Action, Plan, SchedulableAgent, Snapshot, View, Workforce
 from aof.tasks.graph import retry_at
 from aof.tasks.model import Lease, Task
 from aof.workflows.model import HopState, Workflow, workflow_of
@@ -36,10 +36,10 @@ from aof.workflows.outcomes import deadlines
 def capability_mismatch(view: View, task: Task) -> Action | None:
     """The task needs what its agent cannot do: on to one that can, else up the chain."""
     lease = task.lease
-    missing = view.crew.lacking(task, lease.agent) if lease is not None else ()
+    missing = view.workforce.lacking(task, lease.agent) if lease is not None else ()
     if lease is None or not missing:
         return None
-    able = [agent for agent in view.crew.able(task) if agent != lease.agent]
+    able = [agent for agent in view.workforce.able(task) if agent != lease.agent]
     reason = f"{lease.agent} lacks {', '.join(missing)} (run {lease.run_id})"
     return _begun(view, task, "capability_mismatch", lease.agent, able[0] if able else "", reason, lease.run_id)
 
@@ -49,7 +49,7 @@ def out_of_time(view: View, task: Task) -> Action | None:
     lease = task.lease
     if lease is None:
         return None
-    orchestrator = view.crew.orchestrator_of(lease.agent)
+    orchestrator = view.workforce.orchestrator_of(lease.agent)
     deadline = deadline_of(task)
     if deadline is not None and deadline <= view.now:
         reason = f"the deadline {task.constraints['deadline']} of {task.id} has passed"
@@ -58,7 +58,7 @@ def out_of_time(view: View, task: Task) -> Action | None:
             return action
     elif deadline is not None:
         view.again(deadline)
-    limit = view.crew.limit_of(lease.agent)
+    limit = view.workforce.limit_of(lease.agent)
     if orchestrator is None or limit is None:
         return None
     if running_for(lease, view.snapshot.heartbeats.get(task.id), view.now, view.snapshot.boot) < limit:
@@ -82,7 +82,7 @@ def _completion(view: View, task: Task, workflow: Workflow, hop: HopState) -> Ac
     if not before or hop.lease is not None or hop.failures:
         return None
     sender = max(before, key=lambda one: one.ended_at or "").agent
-    named = view.crew.route_hop(task, hop.id, view.capacity.agents)
+    named = view.workforce.route_hop(task, hop.id, view.capacity.agents)
     if isinstance(named, str) or sender is None or named[0] == sender:
         return None
     reason = f"hop {hop.id} opened at {hop.opened_at}"
@@ -129,9 +129,9 @@ Verdict = Action | tuple[Action, ...] | str | None  # actions, the reason for no
 Rule = Callable[[View, Task], Verdict]
 
 
-def plan(snapshot: Snapshot, crew: Crew, policy: Policy, now: int) -> Plan:
+def plan(snapshot: Snapshot, workforce: Workforce, policy: Policy, now: int) -> Plan:
     """All that should be done at this moment; recoveries first, then what waits, the most urgent first."""
-    view = View(snapshot, crew, policy, now)
+    view = View(snapshot, workforce, policy, now)
     opened = _judge(view, snapshot.running, RUNNING_RULES)
     _judge(view, snapshot.backlog, BACKLOG_RULES)
     _judge(view, snapshot.blocked, BLOCKED_RULES)
@@ -169,8 +169,8 @@ def _late_answers(view: View) -> list[Action]:
 
     late: list[Action] = []
     for handoff in view.snapshot.handoffs:
-        seat = view.crew.seats.get(handoff.to_agent)
-        due = answer_due(handoff, seat, view.policy.scheduling.handoff_ms)
+        entry = view.workforce.agents.get(handoff.to_agent)
+        due = answer_due(handoff, entry, view.policy.scheduling.handoff_ms)
         if due <= view.now:
             reason = f"{handoff.to_agent} has not answered {handoff.id} by {iso(due)}"
             late.append(
@@ -269,7 +269,7 @@ def _stale(view: View, task: Task) -> Verdict:
 def _plan_too_long(view: View, task: Task) -> Verdict:
     """The run has taken longer than its agent may."""
     lease = task.lease
-    limit = view.crew.limit_of(lease.agent) if lease is not None else None
+    limit = view.workforce.limit_of(lease.agent) if lease is not None else None
     if lease is None or limit is None:
         return None
     left = limit - running_for(lease, view.snapshot.heartbeats.get(task.id), view.now, view.snapshot.boot)
@@ -391,7 +391,7 @@ def _assign(view: View, task: Task) -> Verdict:
         return assign_hops(view, task)
     if (reason := _waiting(view, task) or _too_early(view, task) or view.capacity.busy_resource(task)) is not None:
         return reason
-    named = view.crew.route(task, view.capacity.agents)
+    named = view.workforce.route(task, view.capacity.agents)
     if isinstance(named, str):
         return named
     agent, why_not = view.first_fit(named)
@@ -460,7 +460,7 @@ def _hops_over(view: View, task: Task, hop: HopState, lease: Lease) -> bool:
 
 
 def _hops_too_long(view: View, task: Task, hop: HopState, lease: Lease) -> Action | None:
-    most = view.crew.limit_of(lease.agent)
+    most = view.workforce.limit_of(lease.agent)
     if most is None:
         return None
     beat = view.snapshot.heartbeats.get(run_place(task.id, hop.id))
@@ -515,7 +515,7 @@ def _taker(view: View, task: Task, hop: HopState) -> tuple[str | None, str]:
     if hop.not_before is not None and (at := millis(hop.not_before)) > view.now:
         view.again(at)
         return None, f"is retried at {hop.not_before}, after failure {hop.failures}"
-    named = view.crew.route_hop(task, hop.id, view.capacity.agents)
+    named = view.workforce.route_hop(task, hop.id, view.capacity.agents)
     if isinstance(named, str):
         return None, f"is ready: {named}"
     agent, why_not = view.first_fit(named)
@@ -597,25 +597,25 @@ def _settled(view: View, task: Task, handoff: Handoff) -> Timer | None:
 
 
 def _timer(view: View, task: Task, handoff: Handoff) -> Timer | str:
-    seat = view.crew.seats.get(handoff.to_agent)
+    entry = view.workforce.agents.get(handoff.to_agent)
     if handoff.state == "requested" and task.gated and handoff.trigger == "task_completion":
         return _hop(view, task, handoff)
     if handoff.state == "requested":
-        return _requested(view, task, handoff, seat)
+        return _requested(view, task, handoff, entry)
     rule = {"queued": _queued, "deferred": _deferred}.get(handoff.state, _accepted)
-    return rule(view, handoff, seat)
+    return rule(view, handoff, entry)
 
 
-def _queued(view: View, handoff: Handoff, seat: Seat | None) -> Timer | str:
-    busy = view.capacity.full_for(seat) if seat is not None else None
+def _queued(view: View, handoff: Handoff, entry: SchedulableAgent | None) -> Timer | str:
+    busy = view.capacity.full_for(entry) if entry is not None else None
     if busy is not None:
         return f"handoff {handoff.id} is queued: {busy}"
     return Timer(view.now, "handoff_deliver", f"{handoff.to_agent} has room for {handoff.id}")
 
 
-def _requested(view: View, task: Task, handoff: Handoff, seat: Seat | None) -> Timer | str:
+def _requested(view: View, task: Task, handoff: Handoff, entry: SchedulableAgent | None) -> Timer | str:
     """Starting a worker is its acknowledgement; without that, its time runs."""
-    length = _ack_ms(seat)
+    length = _ack_ms(entry)
     if length is None:
         return f"handoff {handoff.id} waits for {handoff.to_agent} to answer"
     due = _since(handoff) + length
@@ -643,9 +643,9 @@ def _can_start(view: View, task: Task, handoff: Handoff) -> bool:
     return view.snapshot.hosting and not beside and view.unfit(handoff.to_agent) is None
 
 
-def _deferred(view: View, handoff: Handoff, seat: Seat | None) -> Timer | str:
+def _deferred(view: View, handoff: Handoff, entry: SchedulableAgent | None) -> Timer | str:
     """An agent that has put its answer off and that nobody can wait for gets the default time."""
-    if _ack_ms(seat) is None:
+    if _ack_ms(entry) is None:
         return f"handoff {handoff.id} waits for {handoff.to_agent}, who has put it off"
     answer = handoff.acceptance
     assert answer is not None
@@ -653,11 +653,11 @@ def _deferred(view: View, handoff: Handoff, seat: Seat | None) -> Timer | str:
     return Timer(due, "handoff_timeout", f"{handoff.to_agent} has put {handoff.id} off until {iso(due)}")
 
 
-def _accepted(view: View, handoff: Handoff, seat: Seat | None) -> Timer | str:
+def _accepted(view: View, handoff: Handoff, entry: SchedulableAgent | None) -> Timer | str:
     if handoff.to_agent == HUMAN:
         return f"handoff {handoff.id} waits for a person"
     window = duration_ms(handoff.return_protocol.timeout)
-    if window is None and (seat is None or seat.kind not in STARTED):
+    if window is None and (entry is None or entry.kind not in STARTED):
         return f"handoff {handoff.id} waits for the return from {handoff.to_agent}"
     due = _return_due(handoff, window or view.policy.scheduling.handoff_ms)
     asked = _asked(view, handoff)
@@ -696,22 +696,22 @@ def _since(handoff: Handoff) -> int:
     return millis(handoff.resent_at or handoff.timestamp)
 
 
-def _ack_ms(seat: Seat | None) -> int | None:
+def _ack_ms(entry: SchedulableAgent | None) -> int | None:
     """How long the agent has to acknowledge; None where nobody can expect it soon."""
-    if seat is None or seat.ack_ms is not None:
-        return seat.ack_ms if seat is not None else None
-    return ACKNOWLEDGED_MS if seat.kind in STARTED else None
+    if entry is None or entry.ack_ms is not None:
+        return entry.ack_ms if entry is not None else None
+    return ACKNOWLEDGED_MS if entry.kind in STARTED else None
 
 
 ACKNOWLEDGED_MS: Final = 30_000  # by an agent that AOF itself starts
 
 
-def answer_due(handoff: Handoff, seat: Seat | None, default_ms: int) -> int:
+def answer_due(handoff: Handoff, entry: SchedulableAgent | None, default_ms: int) -> int:
     """When an answer is due: soon for agents that AOF starts, else at the due date, else after the default timeout."""
     begun = millis(handoff.created_at)
-    if seat is not None and seat.ack_ms is not None:
-        return begun + seat.ack_ms
-    if seat is not None and seat.kind in STARTED:
+    if entry is not None and entry.ack_ms is not None:
+        return begun + entry.ack_ms
+    if entry is not None and entry.kind in STARTED:
         return begun + ACKNOWLEDGED_MS
     due_by = handoff.context.constraints.deadline
     return millis(due_by) if due_by is not None else begun + default_ms

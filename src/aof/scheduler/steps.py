@@ -18,7 +18,7 @@ from aof.handoffs import answers
 from aof.handoffs import delegation as handoffs_delegation
 from aof.handoffs.initiation import Initiate
 from aof.handoffs.model import Handoff, Trigger
-from aof.handoffs.operations import Pending, Retention
+from aof.handoffs.operations import HandoffCache, Retention
 from aof.handoffs.payload import HandoffProposal
 from aof.jobs import rules as jobs_rules
 from aof.jobs.operations import dispatched
@@ -220,10 +220,12 @@ class HandoffSteps:
         self._environment = environment
         self._execute = execute
         self.health = Health(environment)
-        self._pending = Pending(environment.store)
+        self._pending = HandoffCache(environment.store)
         self._asked: dict[str, str] = {}
 
-    def look(self, running: tuple[Task, ...], ready: tuple[Task, ...], handed: tuple[Task, ...]) -> dict[str, Any]:
+    def snapshot_fields(
+        self, running: tuple[Task, ...], ready: tuple[Task, ...], handed: tuple[Task, ...]
+    ) -> dict[str, Any]:
         """What a plan should know of handoffs and of those that hold something, as fields of its snapshot."""
         self._pending.forget((*running, *ready, *handed))
         still_open = self._pending.open(handed)
@@ -556,7 +558,7 @@ class Housekeeping:
         if self._files is not None:
             faults.attempt(_FOLLOWING, "writing the audit files", "", self._files.follow)
 
-    def look(self) -> dict[str, Any]:
+    def snapshot_fields(self) -> dict[str, Any]:
         """What a plan should know of the audit files, as fields of its snapshot.
 
         `overdue` are those with records that need not be kept any longer, and at `overdue_at` there may be more.
@@ -577,7 +579,7 @@ class Housekeeping:
 NOTIFY = "notify"
 
 
-def of_agent(agent: Agent) -> CommandLine:
+def agent_command(agent: Agent) -> CommandLine:
     """What starts an agent; of a peer, where its tasks are sent."""
     runner = agent.runner
     inherited = runner.inherit_env
@@ -593,17 +595,17 @@ def of_agent(agent: Agent) -> CommandLine:
     )
 
 
-def of_notifications(command: Sequence[str]) -> CommandLine:
+def notification_command(command: Sequence[str]) -> CommandLine:
     """What is started for each notification."""
     return CommandLine(source=NOTIFY, kind="notify", command=tuple(command))
 
 
-def of_notification_file(file: str) -> CommandLine:
+def notification_file_command(file: str) -> CommandLine:
     """A file outside of the data directory that notifications are appended to; its path could be any file."""
     return CommandLine(source=f"{NOTIFY} file", kind="file", command=(file,))
 
 
-def of_channel(name: str, shown: str, hidden: str) -> CommandLine:
+def channel_command(name: str, shown: str, hidden: str) -> CommandLine:
     """A service that news is sent to: where it leads as far as that may be shown, and the whole as a digest."""
     return CommandLine(source=f"{NOTIFY} channel {name}", kind="channel", command=(shown,), hidden=hidden)
 
@@ -612,16 +614,16 @@ def started_commands(chart: OrgChart | None, notify: Sequence[str], file: str | 
     """Every command that AOF would start for this data directory; `file` is one outside that it would write to."""
     for agent in chart.agents if chart is not None else ():
         if agent.runner.kind in STARTED:
-            yield of_agent(agent)
+            yield agent_command(agent)
     if notify:
-        yield of_notifications(notify)
+        yield notification_command(notify)
     if file is not None:
-        yield of_notification_file(file)
+        yield notification_file_command(file)
 
 
 def untrusted_commands(trust: Trust | None, agent: Agent) -> str | None:
     """Why the command of an agent must not be started, if so. Without a keeper of trust every command may."""
-    command = of_agent(agent)
+    command = agent_command(agent)
     return None if trust is None or trust.covers(command) else untrusted_refusal(command)
 
 

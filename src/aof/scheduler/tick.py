@@ -16,7 +16,7 @@ from aof.kernel.operation import operation
 from aof.kernel.results import Recovered, Result
 from aof.kernel.unit_of_work import Done
 from aof.scheduler import steps
-from aof.scheduler.model import STARTED, Action, Crew, LeftAlone, Plan, Snapshot
+from aof.scheduler.model import STARTED, Action, LeftAlone, Plan, Snapshot, Workforce
 from aof.scheduler.rules import archive_at, plan
 from aof.scheduler.steps import OPEN_HANDOFFS, HandoffSteps, Housekeeping, WorkerHost
 from aof.store.lists import Query
@@ -131,18 +131,20 @@ class Tick:
 
     def planned(self, snapshot: Snapshot) -> Plan:
         """What should be done with what was seen. A task that no plan can be made for is left out, and told."""
-        crew, now = self.crew(), self._clock.now()
+        workforce, now = self.workforce(), self._clock.now()
         policy = self._environment.with_gates(self._policy)
         try:
-            return plan(snapshot, crew, policy, now)
+            return plan(snapshot, workforce, policy, now)
         except Exception as error:
-            sound, left = self._without_unplannable(snapshot, crew, now)
+            sound, left = self._without_unplannable(snapshot, workforce, now)
             if not left:
                 raise error from None
-            planned = plan(sound, crew, policy, now)
+            planned = plan(sound, workforce, policy, now)
             return msgspec.structs.replace(planned, left=(*planned.left, *left))
 
-    def _without_unplannable(self, snapshot: Snapshot, crew: Crew, now: int) -> tuple[Snapshot, list[LeftAlone]]:
+    def _without_unplannable(
+        self, snapshot: Snapshot, workforce: Workforce, now: int
+    ) -> tuple[Snapshot, list[LeftAlone]]:
         """Plan each task alone to find those that cannot be."""
         left: list[LeftAlone] = []
         sound: dict[str, tuple[Task, ...]] = {}
@@ -151,7 +153,7 @@ class Tick:
             kept: list[Task] = []
             for task in getattr(snapshot, group):
                 try:
-                    plan(msgspec.structs.replace(alone, **{group: (task,)}), crew, self._policy, now)
+                    plan(msgspec.structs.replace(alone, **{group: (task,)}), workforce, self._policy, now)
                     kept.append(task)
                 except Exception as error:  # noqa: BLE001 - the edge of one task
                     if wait := self._faults.wait(("plan", task.id)):
@@ -185,30 +187,30 @@ class Tick:
         dated = [task for task in waiting if task.gated or retry_at(task) is not None]
         if not dated:
             return False
-        crew = self.crew()
-        return any(self._is_retried(task, crew) for task in dated)
+        workforce = self.workforce()
+        return any(self._is_retried(task, workforce) for task in dated)
 
-    def _is_retried(self, task: Task, crew: Crew) -> bool:
+    def _is_retried(self, task: Task, workforce: Workforce) -> bool:
         """Whether one of our agents will try it, or a hop of it, again by itself."""
         if task.gated:
-            return any(self._hop_is_retried(task, hop, crew) for hop in workflow_of(task).hops)
+            return any(self._hop_is_retried(task, hop, workforce) for hop in workflow_of(task).hops)
         at = retry_at(task)
-        seat = crew.seats.get(task.routing.agent or "")
-        ours = task.routing.agent is None or (seat is not None and seat.kind in STARTED)
+        entry = workforce.agents.get(task.routing.agent or "")
+        ours = task.routing.agent is None or (entry is not None and entry.kind in STARTED)
         return at is not None and at > self._clock.now() and ours
 
-    def _hop_is_retried(self, task: Task, hop: HopState, crew: Crew) -> bool:
+    def _hop_is_retried(self, task: Task, hop: HopState, workforce: Workforce) -> bool:
         if hop.status != "ready" or hop.not_before is None or millis(hop.not_before) <= self._clock.now():
             return False
-        named = crew.route_hop(task, hop.id, {})
-        return not isinstance(named, str) and any(crew.seats[agent].kind in STARTED for agent in named)
+        named = workforce.route_hop(task, hop.id, {})
+        return not isinstance(named, str) and any(workforce.agents[agent].kind in STARTED for agent in named)
 
-    def crew(self) -> Crew:
+    def workforce(self) -> Workforce:
         """All agents of the chart. While it is being repaired no agent gets work, and everything else continues."""
         try:
-            return Crew(self._environment.chart.reachable(self._handoffs.health.known))
+            return Workforce(self._environment.chart.reachable(self._handoffs.health.known))
         except UnusableOrgChart as error:
-            return Crew(unusable=error.message)
+            return Workforce(unusable=error.message)
 
     def snapshot(self, *, explain: bool) -> Snapshot:
         """What a plan is made from."""
@@ -299,8 +301,8 @@ class Survey:
             free |= {task.id for task in open_now}
         return msgspec.structs.replace(
             self._with_runs(running),
-            **self._handoffs.look(running, ready, handed),
-            **self._housekeeping.look(),
+            **self._handoffs.snapshot_fields(running, ready, handed),
+            **self._housekeeping.snapshot_fields(),
             hosting=self._host is not None,
             backlog=others.get("backlog") or promotable,
             ready=ready,

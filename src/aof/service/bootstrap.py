@@ -223,19 +223,19 @@ def serve(
     log_json: bool = False,
     http: int | None = None,
     ready: Callable[[tuple[str, ...]], TextIO] | None = None,
-    **doors: Any,
+    **options: Any,
 ) -> int:
     """Run the service on an open fabric until it is told to stop; returns the exit code.
 
     One that only `watches` serves the page and does nothing by itself.
-    With `http` on that port, with `socket` on that Unix socket; `doors` are the other fields of `serving.Doors`.
+    With `http` on that port, with `socket` on that Unix socket; `options` are the other fields of `serve.ServeOptions`.
     `ready` is called with the addresses once they are served, and tells where the service says what it does.
     """
     lazy_imports.settle()
     store = writable(fabric.store)
     root = store.paths.root
     channels = not watches and bool(load_settings(root).notify.channels)
-    if http is None and not doors and not channels:
+    if http is None and not options and not channels:
         return up.Service(fabric, once=once, log_json=log_json).run()
     notices = up.Notices()
     addresses: tuple[str, ...] = ()
@@ -245,11 +245,11 @@ def serve(
             from aof.service import channels as service_channels
 
             stack.enter_context(service_channels.delivering(root, TrustedCommands(root), notices.put, once=once))
-        if http is not None or doors:
+        if http is not None or options:
             from aof.service import serve as service_serve
 
-            where = service_serve.Doors(port=http, **doors)
-            addresses = stack.enter_context(service_serve.beside(root, where, notices.put))
+            where = service_serve.ServeOptions(port=http, **options)
+            addresses = stack.enter_context(service_serve.serving(root, where, notices.put))
             if text := service_serve.exposure_warning(where):
                 notices.put("warning", text)
         out = ready(addresses) if ready is not None else None

@@ -22,7 +22,7 @@ from aof.config import ChannelSettings, Settings, load_settings
 from aof.errors import InvalidInput, NotAllowed, SettingsUnusable, Unavailable
 from aof.kernel.faults import record
 from aof.kernel.ports import ChannelFailed, CommandLine, Delivery, Trust
-from aof.scheduler.steps import of_channel, untrusted_refusal
+from aof.scheduler.steps import channel_command, untrusted_refusal
 from aof.service.bootstrap import open_fabric
 from aof.service.clock import SystemClock
 from aof.service.extras import install_hint
@@ -164,7 +164,7 @@ def _configured(root: str, given: ChannelSettings, environment: Mapping[str, str
         mail=given.mail,
     )
     plan = DeliveryPlan(name=given.name, rules=rules, batch=given.batch, quiet=given.quiet, details=given.details)
-    return Configured(plan, address, of_channel(given.name, address.shown, address.digest))
+    return Configured(plan, address, channel_command(given.name, address.shown, address.digest))
 
 
 def _unusable(what: str) -> SettingsUnusable:

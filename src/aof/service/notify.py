@@ -15,7 +15,7 @@ import msgspec
 
 from aof.config import NotifySettings
 from aof.kernel.ports import CommandLine, Notification, Notifier, Trust
-from aof.scheduler.steps import of_notification_file, of_notifications, untrusted_refusal
+from aof.scheduler.steps import notification_command, notification_file_command, untrusted_refusal
 from aof.support.confined_folder import ConfinedFolder
 from aof.support.printable import clean
 
@@ -31,9 +31,9 @@ class SettingsNotifier:
         self._said: set[str] = set()
         self._ways: list[tuple[CommandLine | None, Notifier]] = []
         if settings.command:
-            self._ways.append((of_notifications(settings.command), CommandNotifier(settings.command, root)))
+            self._ways.append((notification_command(settings.command), CommandNotifier(settings.command, root)))
         if (file := settings.file) is not None:
-            outside = of_notification_file(file) if os.path.isabs(file) else None
+            outside = notification_file_command(file) if os.path.isabs(file) else None
             self._ways.append((outside, FileNotifier(root, file)))
 
     def notify(self, notification: Notification) -> bool:

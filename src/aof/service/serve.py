@@ -208,7 +208,7 @@ def http_server(
     return HttpServer(app, bound, started), int(bound.getsockname()[1])
 
 
-class Doors(NamedTuple):
+class ServeOptions(NamedTuple):
     """Where and how to serve: on a port, on a Unix socket, or on both."""
 
     port: int | None = None
@@ -220,27 +220,27 @@ class Doors(NamedTuple):
     tools: str | None = None
 
 
-def check_doors(doors: Doors) -> None:
+def check_options(options: ServeOptions) -> None:
     """Refuse a combination that would serve nobody, or everybody without anybody having said so."""
-    if (doors.tls_cert is None) != (doors.tls_key is None):
+    if (options.tls_cert is None) != (options.tls_key is None):
         raise InvalidInput(
             "TLS needs a certificate and its key",
             "give both: --tls-cert CERT.pem --tls-key KEY.pem",
             parameter="tls_key",
         )
-    if doors.tools is not None and doors.port is None and doors.socket is None:
+    if options.tools is not None and options.port is None and options.socket is None:
         raise InvalidInput("--tools is about what is served over HTTP", "serve it: aof up --http 8420 --tools all")
-    if doors.port is None:
-        given = doors.tls_cert is not None or doors.insecure or doors.host != "127.0.0.1"
+    if options.port is None:
+        given = options.tls_cert is not None or options.insecure or options.host != "127.0.0.1"
         if given:
             raise InvalidInput(
                 "--host, --tls-cert, --tls-key and --insecure are about a port", "name one: aof up --http 8420"
             )
         return
-    if doors.tls_cert is None and not doors.insecure and not is_loopback(doors.host):
+    if options.tls_cert is None and not options.insecure and not is_loopback(options.host):
         raise InvalidInput(
-            f"--host {doors.host[:80]} serves other machines, and without TLS tokens and tasks would cross the network "
-            "as plain text",
+            f"--host {options.host[:80]} serves other machines, and without TLS tokens and tasks would cross the "
+            "network as plain text",
             "add TLS: --tls-cert CERT.pem --tls-key KEY.pem; or, on a network that you trust: --insecure",
             parameter="host",
         )
@@ -261,22 +261,24 @@ def is_loopback(host: str) -> bool:
     return all(ip_address(str(one[4][0]).partition("%")[0]).is_loopback for one in found)
 
 
-def exposure_warning(doors: Doors) -> str | None:
+def exposure_warning(options: ServeOptions) -> str | None:
     """What to say about a server that other machines can reach."""
-    if doors.port is None or is_loopback(doors.host):
+    if options.port is None or is_loopback(options.host):
         return None
-    plain = "; without TLS everybody on the way can read and use the tokens" if doors.tls_cert is None else ""
+    plain = "; without TLS everybody on the way can read and use the tokens" if options.tls_cert is None else ""
     return f"other machines can reach this server: anybody with a token may use it{plain}"
 
 
 @contextmanager
-def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None = None) -> Iterator[tuple[str, ...]]:
+def serving(
+    data_dir: str, options: ServeOptions, tell: Callable[[str, str], None] | None = None
+) -> Iterator[tuple[str, ...]]:
     """Serve HTTP and MCP in a thread of its own for as long as the caller needs; returns the addresses.
 
     `tell` is called in that thread with what was turned away, once a minute.
     """
     lazy_imports.settle()
-    check_doors(doors)
+    check_options(options)
     try:
         from aof.surfaces.http import server as server_module
         from aof.surfaces.http.connections import Times
@@ -294,19 +296,21 @@ def beside(data_dir: str, doors: Doors, tell: Callable[[str, str], None] | None 
             stall=bounds.stall_seconds,
         ),
     )
-    encrypted = server_module.tls(doors.tls_cert, doors.tls_key) if doors.tls_cert and doors.tls_key else None
-    app = make_http(data_dir, hosts=(doors.host.lower(),), traffic=traffic, tell=tell, tools=doors.tools)
+    encrypted = server_module.tls(options.tls_cert, options.tls_key) if options.tls_cert and options.tls_key else None
+    app = make_http(data_dir, hosts=(options.host.lower(),), traffic=traffic, tell=tell, tools=options.tools)
     with ExitStack() as stack:
         bound, addresses = [], []
-        if doors.port is not None:
-            bound.append(server_module.listen(doors.host, doors.port))
+        if options.port is not None:
+            bound.append(server_module.listen(options.host, options.port))
             stack.callback(bound[-1].close)
-            shown = f"[{doors.host}]" if ":" in doors.host else doors.host
+            shown = f"[{options.host}]" if ":" in options.host else options.host
             addresses.append(f"{'https' if encrypted else 'http'}://{shown}:{bound[-1].getsockname()[1]}")
-        if doors.socket is not None:
-            bound.append(server_module.listen_unix(doors.socket))
-            stack.callback(server_module.remove_unix, bound[-1], os.path.abspath(doors.socket), os.lstat(doors.socket))
-            addresses.append(f"unix:{os.path.abspath(doors.socket)}")
+        if options.socket is not None:
+            bound.append(server_module.listen_unix(options.socket))
+            stack.callback(
+                server_module.remove_unix, bound[-1], os.path.abspath(options.socket), os.lstat(options.socket)
+            )
+            addresses.append(f"unix:{os.path.abspath(options.socket)}")
         server = server_module.HttpServer(
             app,
             bound,
@@ -332,7 +336,7 @@ _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 def served_at(data_dir: str | None, port: int | None = None) -> str | None:
     """Where a browser reaches the page of a data directory, or on this port; None where no service serves it so."""
-    return browsable(ServiceAddresses(find_data_dir(data_dir)).known(), port)
+    return browsable_address(ServiceAddresses(find_data_dir(data_dir)).known(), port)
 
 
 def starting(data_dir: str | None) -> AbstractContextManager[Callable[[], None]]:
@@ -340,7 +344,7 @@ def starting(data_dir: str | None) -> AbstractContextManager[Callable[[], None]]
     return ServiceAddresses(find_data_dir(data_dir)).starting()
 
 
-def browsable(addresses: tuple[str, ...], wanted: int | None = None) -> str | None:
+def browsable_address(addresses: tuple[str, ...], wanted: int | None = None) -> str | None:
     """The first address that a browser on this machine can open, or that has this port."""
     for address in addresses:
         parts = urlsplit(address)

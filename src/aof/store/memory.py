@@ -530,11 +530,11 @@ class MemoryStore:
             if task_id is None or event.task_id == task_id:
                 yield copied(event)
 
-    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+    def events_of_types(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
         """The events of some types, as of the moment of asking."""
         return (event for event in self.events() if event.type.startswith(types) and event.timestamp >= since)
 
-    def hashed(self, beginning: str) -> tuple[HashedEvent, ...]:  # noqa: ARG002 - what is kept here has no hashes
+    def events_by_hash(self, beginning: str) -> tuple[HashedEvent, ...]:  # noqa: ARG002 - what is kept here has no hashes
         """None: nothing is chained here."""
         return ()
 

@@ -264,11 +264,11 @@ class EventLog(Protocol):
         """Durable events in order, from any sequence number on."""
         ...
 
-    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+    def events_of_types(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
         """Durable events whose types begin so, in order, from that day on; all others cost next to nothing."""
         ...
 
-    def hashed(self, beginning: str) -> tuple[HashedEvent, ...]:
+    def events_by_hash(self, beginning: str) -> tuple[HashedEvent, ...]:
         """The durable events whose hashes begin so, also those of other clones; a store that keeps none has none."""
         ...
 

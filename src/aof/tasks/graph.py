@@ -106,7 +106,7 @@ def _held_by_handoff(task: Task) -> NotReady | None:
 def held_by_dependency(records: Records, task: Task) -> NotReady | None:
     """The refusal while a dependency is not done."""
     for dependency in task.depends_on:
-        blocker = records.look(dependency)
+        blocker = records.find(dependency)
         if blocker is None or blocker.status != "done":
             return NotReady(
                 f"{task.id} waits for {dependency}, which is {_standing(blocker)}",
@@ -168,7 +168,7 @@ def _more(left_out: Sequence[object]) -> str:
 def unfinished_children(records: Records, task: Task) -> Iterator[Task]:
     """The tasks directly below that are neither done nor given up."""
     for child_id in records.children[task.id]:
-        child = records.look(child_id)
+        child = records.find(child_id)
         if child is not None and child.status not in FINISHED:
             yield child
 
@@ -226,7 +226,7 @@ def ancestors(records: Records, parent_id: str | None) -> Iterator[Task]:
     seen: set[str] = set()
     while parent_id is not None and parent_id not in seen:
         seen.add(parent_id)
-        parent = records.look(parent_id)
+        parent = records.find(parent_id)
         if parent is None:
             return
         yield parent
@@ -238,7 +238,7 @@ def closed_to_children(records: Records, parent_id: str) -> AofError | None:
 
     The first unfinished one answers for all above it: a cancellation would have reached it.
     """
-    if records.look(parent_id) is None:
+    if records.find(parent_id) is None:
         return missing(parent_id, "name a parent that exists")
     for above in ancestors(records, parent_id):
         if above.cancel is not None or above.status == "cancelled":

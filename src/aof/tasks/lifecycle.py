@@ -24,7 +24,7 @@ from aof.kernel.commands import (
     Verdict,
 )
 from aof.kernel.events import Draft
-from aof.kernel.evolve import name_of, standing
+from aof.kernel.evolve import criteria_status, criterion_name
 from aof.kernel.limits import REASON, choice, text
 from aof.kernel.model import BLOCKED_KINDS, FINISHED, OURSELVES, WAITS_FOR_DEPENDENCIES, iso, status_allows
 from aof.tasks import graph, rules
@@ -169,7 +169,7 @@ def _children_first(records: Records, top: Task) -> list[Task]:
     queue = [top]
     for member in queue:
         for child_id in records.children[member.id]:
-            child = records.look(child_id)
+            child = records.find(child_id)
             if child is not None and child_id not in found:
                 found[child_id] = child
                 queue.append(child)
@@ -192,7 +192,7 @@ def promote(records: Records, command: Promote, _now: int) -> Verdict:
     task = records.task(command.task_id)
     if not (records.policy.scheduling.promote or task.metadata.get(WAITS_FOR_DEPENDENCIES)):
         return Decision()
-    blockers = [records.look(edge) for edge in task.depends_on]
+    blockers = [records.find(edge) for edge in task.depends_on]
     waits = any(blocker is None or blocker.status != "done" for blocker in blockers)
     if task.status != "backlog" or task.archived or task.cancel is not None or task.metadata.get("draft") or waits:
         return Decision()
@@ -258,8 +258,8 @@ def open_points(
     if not declares(task):
         return ()
     bad = ("unmet",) if approved else ("unmet", "unknown")
-    words = zip(task.acceptance, standing(task, reports), strict=True)
-    found = [f"acceptance '{name_of(one)[:80]}' is {word}" for one, word in words if word in bad]
+    words = zip(task.acceptance, criteria_status(task, reports), strict=True)
+    found = [f"acceptance '{criterion_name(one)[:80]}' is {word}" for one, word in words if word in bad]
     needed = output_demands(task.constraints)
     found += [
         f"artifact {path} is missing" for path in needed.get("artifacts", ()) if (task.id, path) in records.missing
@@ -288,7 +288,7 @@ def not_reconciled(task: Task, points: Sequence[str]) -> AofError | None:
     """The refusal while something is open."""
     if not points:
         return None
-    names = [name_of(one) for one in task.acceptance]
+    names = [criterion_name(one) for one in task.acceptance]
     more: dict[str, Any] = {"acceptance": names[:_SHOWN]} if names else {}
     return NotReconciled(
         f"{task.id} is not complete: {listed_points(points)}",
@@ -300,6 +300,6 @@ def not_reconciled(task: Task, points: Sequence[str]) -> AofError | None:
 
 def vouched(task: Task) -> dict[str, Any]:
     """What an approval says of the criteria that nobody reported on; nothing where there are none."""
-    words = zip(task.acceptance, standing(task), strict=True)
-    names = [name_of(one) for one, word in words if word == "unknown"]
+    words = zip(task.acceptance, criteria_status(task), strict=True)
+    names = [criterion_name(one) for one, word in words if word == "unknown"]
     return {"acceptance": names} if names else {}

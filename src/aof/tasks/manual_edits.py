@@ -120,7 +120,7 @@ def _past_its_hops(task: Task, target: str) -> AofError | None:
 def _moved(records: Records, task: Task, command: ImportEdit, now: int) -> tuple[Draft, ...] | AofError:
     target = str(command.status)
     if target == "ready" and task.status in FINISHED:
-        above = task.parent_id is not None and records.look(task.parent_id) is not None
+        above = task.parent_id is not None and records.find(task.parent_id) is not None
         refusal = graph.closed_to_children(records, str(task.parent_id)) if above else None
         return refusal or revived(records, task, now, MOVED)
     if target == "cancelled":
@@ -152,7 +152,7 @@ def _adopt(records: Records, command: ImportEdit, now: int) -> Verdict:
     status = command.status or "backlog"
     if status not in BIRTHPLACES:
         return InvalidInput(f"a new task cannot begin in {status[:80]!r}", "put the file into backlog/ or ready/")
-    if not is_task_id(command.task_id) or records.look(command.task_id) is not None:
+    if not is_task_id(command.task_id) or records.find(command.task_id) is not None:
         return InvalidInput(f"{command.task_id[:80]!r} cannot name a new task", "rename the file")
     problem = malformed(fields) or bad_edges(records, tuple(fields.get("dependsOn", ())), fields.get("parentId"))
     if problem:
@@ -165,7 +165,7 @@ def _bad_edges(records: Records, task: Task, changes: dict[str, Any]) -> AofErro
     for blocker in changes.get("dependsOn", ()):
         if blocker in task.depends_on:
             continue
-        if records.look(blocker) is None:
+        if records.find(blocker) is None:
             return graph.missing(blocker)
         if circle := rules.closed_circle(records, task.id, blocker):
             return circle

@@ -280,7 +280,7 @@ class ReopenTask(OwnRule, frozen=True, kw_only=True):
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
         """Out of the archive where it is there, then ready, then into the backlog where that is wanted."""
-        task = records.look(self.task_id)
+        task = records.find(self.task_id)
         if task is None:
             return graph.missing(self.task_id)
         if task.status not in FINISHED:

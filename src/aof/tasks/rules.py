@@ -101,7 +101,7 @@ def create(records: Records, command: Create, now: int, more: dict[str, Any] | N
 def _impossible_id(records: Records, task_id: str) -> AofError | None:
     if not is_task_id(task_id):
         return InvalidInput(f"{task_id[:80]!r} is not a task ID", "use an ID such as TASK-2026-02-21-001")
-    if records.look(task_id) is not None:
+    if records.find(task_id) is not None:
         call = Call("show", {"task_id": task_id})
         return IdTaken(f"{task_id} exists already", "reserve another ID", call, task_id=task_id)
     return None
@@ -110,7 +110,7 @@ def _impossible_id(records: Records, task_id: str) -> AofError | None:
 def bad_edges(records: Records, depends_on: tuple[str, ...], parent_id: str | None) -> AofError | None:
     """The refusal of a new task that would hang on something missing, or under something cancelled."""
     for dependency in depends_on:
-        if records.look(dependency) is None:
+        if records.find(dependency) is None:
             return graph.missing(dependency, "create the dependency first")
     return None if parent_id is None else graph.closed_to_children(records, parent_id)
 
@@ -189,7 +189,7 @@ def request_digest(command: Create) -> str:
 
 
 def _replay(records: Records, command: Create, owner_id: str) -> Verdict:
-    owner = records.look(owner_id)
+    owner = records.find(owner_id)
     if owner is not None and owner.key is not None and owner.key.digest == request_digest(command):
         return Decision(replayed=owner_id)
     return KeyConflict(
@@ -403,7 +403,7 @@ _HELD = ("backlog", "ready")
 def add_dependency(records: Records, command: AddDependency, now: int) -> Verdict:
     """Let a task wait for another, unless that would make it wait for itself."""
     task, blocker_id = records.task(command.task_id), command.blocker_id
-    blocker = records.look(blocker_id)
+    blocker = records.find(blocker_id)
     if blocker is None:
         return missing(blocker_id)
     if blocker_id in task.depends_on:
@@ -453,7 +453,7 @@ def remove_dependency(records: Records, command: RemoveDependency, now: int) -> 
     """Let a task no longer wait for another; what was blocked because of it goes on."""
     task = records.task(command.task_id)
     if command.blocker_id not in task.depends_on:
-        return Decision() if records.look(command.blocker_id) is not None else missing(command.blocker_id)
+        return Decision() if records.find(command.blocker_id) is not None else missing(command.blocker_id)
     edges = [edge for edge in task.depends_on if edge != command.blocker_id]
     payload = {"dependsOn": edges, "removed": command.blocker_id}
     removed = Draft(type="task.dependency.updated", task_id=task.id, payload=payload)
@@ -466,7 +466,7 @@ def remove_dependency(records: Records, command: RemoveDependency, now: int) -> 
 def dead_dependency(records: Records, edges: tuple[str, ...], but: str | None = None) -> Task | None:
     """The first of the dependencies that was cancelled or died."""
     for edge in edges:
-        blocker = records.look(edge) if edge != but else None
+        blocker = records.find(edge) if edge != but else None
         if blocker is not None and blocker.status in FAILED:
             return blocker
     return None
@@ -494,7 +494,7 @@ def cascade(records: Records, died: tuple[str, ...], status: str, now: int) -> t
     told = set(died)
     for dead_id in died:
         for dependent_id in records.dependents[dead_id]:
-            dependent = records.look(dependent_id)
+            dependent = records.find(dependent_id)
             if (
                 dependent is None
                 or dependent_id in told
@@ -528,7 +528,7 @@ def tell_dependents(records: Records, drafts: tuple[Draft, ...]) -> tuple[Draft,
             found += [
                 Draft(type="task.dependency.updated", task_id=one, payload=payload)
                 for one in records.dependents.get(blocker.id, ())
-                if (dependent := records.look(one)) is not None and dependent.status not in FINISHED
+                if (dependent := records.find(one)) is not None and dependent.status not in FINISHED
             ]
     return tuple(found)
 
@@ -537,7 +537,7 @@ def release_dependents(records: Records, revived: str, now: int) -> tuple[Draft,
     """What was blocked only because this task was dead goes back to where it was."""
     drafts: list[Draft] = []
     for dependent_id in records.dependents[revived]:
-        dependent = records.look(dependent_id)
+        dependent = records.find(dependent_id)
         if dependent is not None and dependent.blocked is not None and dependent.blocked.dependency == revived:
             reason = f"dependency {revived} is retried"
             drafts += back_to_waiting(records, dependent, dependent.blocked.was, now, reason=reason, but=revived)
@@ -633,7 +633,7 @@ def _leads_nowhere(records: Records, command: AddLink) -> AofError | None:
         return tasks_fields.escaping_reference(("target", target))
     if (owner := target_task(command)) is None:
         return None
-    task = records.look(owner)
+    task = records.find(owner)
     if task is None:
         return graph.missing(owner)
     if command.kind == TO_RUNS and not 1 <= attempt_of(target) <= task.retry.attempts:

@@ -156,7 +156,7 @@ def _check(fabric: Fabric, values: dict[str, Any]) -> WorkflowCheck:
     return WorkflowCheck(
         ok=all(report.ok for report in reports),
         workflows=[report.name for report in reports],
-        problems=[{"file": report.path} | finding.told() for report in reports for finding in report.findings],
+        problems=[{"file": report.path} | finding.as_dict() for report in reports for finding in report.findings],
     )
 
 

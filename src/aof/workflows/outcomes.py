@@ -526,7 +526,7 @@ def time_out(records: Records, command: commands.TimeOut, now: int) -> Verdict:
     hop = hop_named(task, workflow, command.hop)
     if isinstance(hop, InvalidInput):
         return hop
-    blockers = [records.look(edge) for edge in task.depends_on] if task.status != "in-progress" else []
+    blockers = [records.find(edge) for edge in task.depends_on] if task.status != "in-progress" else []
     if hop.id not in due_hops(task, now, blockers):
         return Decision()
     walk = Walk(records, task, now)

@@ -45,7 +45,7 @@ def create_data_directory(root: str, disk: Disk, *, shared: bool) -> bool:
             disk.make_dir(f"{root}/{name}")
     git_files.prepare(root, disk)
     if fresh:
-        table = manifest.Waited(Paths(root).waited, disk)
+        table = manifest.BlockerTable(Paths(root).blockers, disk)
         table.rebuild(())
         table.close()
         Claims(Paths(root), disk).note("", GENESIS)

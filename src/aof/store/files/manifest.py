@@ -161,11 +161,11 @@ def _chunks(fd: int) -> Iterator[tuple[int, bytes]]:
         offset += _CHUNK
 
 
-WAITED_SLOTS = 1 << 16
+BLOCKER_SLOTS = 1 << 16
 _SET = b"\1"
 
 
-class Waited:
+class BlockerTable:
     """The table of one data directory."""
 
     def __init__(self, path: str, disk: Disk) -> None:
@@ -187,16 +187,16 @@ class Waited:
             fd = self._opened(create=True)
             assert fd is not None
             if (
-                os.fstat(fd).st_size < WAITED_SLOTS
+                os.fstat(fd).st_size < BLOCKER_SLOTS
             ):  # deleted while others worked: what it said is lost, so all are asked for
-                self._disk.overwrite(fd, _SET * WAITED_SLOTS, 0)
+                self._disk.overwrite(fd, _SET * BLOCKER_SLOTS, 0)
             for blocker in filter(is_task_id, blockers):
                 if os.pread(fd, 1, _slot(blocker)) != _SET:
                     self._disk.overwrite(fd, _SET, _slot(blocker))
 
     def rebuild(self, blockers: Iterable[str]) -> None:
         """Begin anew with exactly these. The caller holds every lock."""
-        table = bytearray(WAITED_SLOTS)
+        table = bytearray(BLOCKER_SLOTS)
         for blocker in filter(is_task_id, blockers):
             table[_slot(blocker)] = _SET[0]
         with self._lock:
@@ -227,4 +227,4 @@ class Waited:
 def _slot(task_id: str) -> int:
     """Tasks of one day have slots of their own."""
     day, number = split_task_id(task_id)
-    return (int(day.replace("-", "")) * 4_001 + number) % WAITED_SLOTS
+    return (int(day.replace("-", "")) * 4_001 + number) % BLOCKER_SLOTS

@@ -72,16 +72,16 @@ class Process:
     __slots__ = ("id", "name")
 
     def __init__(self) -> None:
-        self.look()
+        self.refresh()
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Look who it is; two containers may share a directory and have the same ID."""
         self.id = os.getpid()
         self.name = f"{self.id}-{os.urandom(4).hex()}"
 
 
 PROCESS = Process()
-os.register_at_fork(after_in_child=PROCESS.look)
+os.register_at_fork(after_in_child=PROCESS.refresh)
 
 
 class Paths:
@@ -96,7 +96,7 @@ class Paths:
         self.lanes = f"{root}/locks/lanes"
         self.apart = f"{root}/locks/apart"
         self.revs = f"{root}/locks/revs"
-        self.waited = f"{root}/locks/ends"  # `waited` of earlier versions did not know children
+        self.blockers = f"{root}/locks/ends"  # `waited` of earlier versions did not know children
         self.journal = f"{root}/locks/journal"
         self.state = f"{root}/locks/log"
         self.checkpoint = f"{root}/locks/checkpoint"

@@ -182,12 +182,12 @@ class ReadOnlyStore(MemoryStore):
         else:
             yield from (event for event in self.reader.of_tasks((task_id,)) if event.seq > after)
 
-    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+    def events_of_types(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
         """Durable events of some types only."""
         self._catch_up()
         return reader.events_since(self.reader, types, since)
 
-    def hashed(self, beginning: str) -> tuple[HashedEvent, ...]:
+    def events_by_hash(self, beginning: str) -> tuple[HashedEvent, ...]:
         """Durable events by the beginning of their hashes."""
         self._catch_up()
         return merge.events_by_hash(self.reader, beginning)

@@ -21,7 +21,7 @@ from aof.store.files.log import chain
 from aof.store.files.log.reader import Reader, broken
 from aof.store.files.log.segment import is_torn, torn_name
 from aof.store.files.log.writer import Log
-from aof.store.files.manifest import Manifest, Waited
+from aof.store.files.manifest import BlockerTable, Manifest
 from aof.store.files.paths import Paths, Position, folder_of, lane_of
 from aof.store.files.task_files import TaskFiles, document
 from aof.store.fold import Folded, fold
@@ -34,7 +34,7 @@ class Recovery:
     """Brings a data directory back to what the log says."""
 
     def __init__(
-        self, paths: Paths, disk: Disk, log: Log, reader: Reader, *, heads: Manifest, redo: Redo, waited: Waited
+        self, paths: Paths, disk: Disk, log: Log, reader: Reader, *, heads: Manifest, redo: Redo, blockers: BlockerTable
     ) -> None:
         self._paths = paths
         self._disk = disk
@@ -42,7 +42,7 @@ class Recovery:
         self._reader = reader
         self._heads = heads
         self._redo = redo
-        self._waited = waited
+        self._blockers = blockers
 
     def after_power_cut(self, since: Position) -> None:
         """The caller holds every lock. Redoes all tasks that were touched since the position."""
@@ -60,7 +60,7 @@ class Recovery:
         if not self._log.durable:
             self._redo.unknown_handoffs(self._log.seq)
         for task_id, folded in self._folded(touched):
-            self._waited.add(folded.task.ends if folded.task is not None else ())
+            self._blockers.add(folded.task.ends if folded.task is not None else ())
             if not self._log.durable:
                 self._redo.unknown_runs(folded)
             if not self._log.durable and task_id in ahead:
@@ -93,7 +93,7 @@ class Recovery:
         self._forget_index()
         self._log.restate(floor=self.highest_rev())
         known = fold(event for _, lines in self._reader.proven(Position()) for _, event in lines)
-        self._waited.rebuild(edge for one in known.values() if one.task is not None for edge in one.task.ends)
+        self._blockers.rebuild(edge for one in known.values() if one.task is not None for edge in one.task.ends)
         for task_id in [task_id for task_id in self._heads.ids() if task_id not in known]:
             self._heads.forget(task_id)
         for task_id, folded in known.items():

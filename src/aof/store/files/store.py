@@ -24,7 +24,7 @@ from aof.store.files.disk import Disk, clearly, digest, failed, read, read_seen,
 from aof.store.files.locks import HeldLock, Journal, Locks, Opening, Stripes
 from aof.store.files.log import reader, writer
 from aof.store.files.log.reader import Reader
-from aof.store.files.manifest import Manifest, Waited
+from aof.store.files.manifest import BlockerTable, Manifest
 from aof.store.files.paths import DIRECTORIES, LaneNames, Paths, folder_of
 from aof.store.files.working_copy import file_status
 from aof.store.lists import Query, Rows
@@ -89,9 +89,9 @@ class Parts:
         self.intents = Journal(self.disk, self.paths.journal)
 
     @cached_property
-    def waited(self) -> Waited:
+    def blockers(self) -> BlockerTable:
         """The tasks that others may wait for; a command that neither makes nor ends such a wait does not ask."""
-        return Waited(self.paths.waited, self.disk)
+        return BlockerTable(self.paths.blockers, self.disk)
 
     @cached_property
     def log(self) -> writer.Log:
@@ -168,12 +168,12 @@ class Parts:
 
         return Documents(self, self._boot, durable=self._durable)
 
-    def told(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
+    def events_of_types(self, types: tuple[str, ...], since: str = "") -> Iterator[Event]:
         """Durable events of some types only."""
         self.refuse_unsound()
         return reader.events_since(self.reader, types, since)
 
-    def hashed(self, beginning: str) -> tuple[HashedEvent, ...]:
+    def events_by_hash(self, beginning: str) -> tuple[HashedEvent, ...]:
         """Durable events by the beginning of their hashes."""
         from aof.store.files import merge
 
@@ -216,8 +216,8 @@ class Parts:
             self.log.close()
         if "revs" in self.__dict__:
             self.revs.close()
-        if "waited" in self.__dict__:
-            self.waited.close()
+        if "blockers" in self.__dict__:
+            self.blockers.close()
         self.heads.close()
         self.intents.reopen()
         self.locks.close()
@@ -399,7 +399,7 @@ class FilesystemStore(Parts, IndexReadModel):
     def recovery(self) -> recovery.Recovery:
         """Puts right what a power cut may have undone."""
         return recovery.Recovery(
-            self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo, waited=self.waited
+            self.paths, self.disk, self.log, self.reader, heads=self.heads, redo=self.redo, blockers=self.blockers
         )
 
     @cached_property

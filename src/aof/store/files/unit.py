@@ -174,7 +174,7 @@ class IndexQuestions:
     def _is_alone(self, task_id: str) -> bool:
         alone = self._alone.get(task_id)
         if alone is None:
-            alone = self._alone[task_id] = not self._store.waited.may_have_dependents(task_id)
+            alone = self._alone[task_id] = not self._store.blockers.may_have_dependents(task_id)
         return alone
 
     def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:
@@ -426,7 +426,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
             task, before = change.task, change.before.task
             if (task.depends_on or task.parent_id) and (before is None or task.ends != before.ends):
                 # Before an edge is in the log: whoever ends its other end from now on looks for those that wait.
-                self._store.waited.add(task.ends)
+                self._store.blockers.add(task.ends)
                 self._alone.clear()
             name = stripe(task_id)
             stripes.setdefault(name, (held[name], []))[1].append(task_id)

@@ -34,7 +34,7 @@ def _seen_as(status: str, seen: str, attempts: int) -> str:
     return "" if seen in (status, "queued") or status in (*_FINISHED, "review") else f" ({seen.replace('_', ' ')})"
 
 
-def portray(screen: Screen, task: dict[str, Any], fabric: Fabric) -> None:
+def draw_task(screen: Screen, task: dict[str, Any], fabric: Fabric) -> None:
     """Draw the whole task. What belongs to it is told in full; the names of other tasks end where the line does."""
     now = fabric.now()
     screen.say((task["id"], "bold"), "  ", task["title"], cut_off=False)

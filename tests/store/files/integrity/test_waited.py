@@ -8,7 +8,7 @@ import pytest
 
 from aof.api.fabric import Fabric
 from aof.kernel.model import Policy
-from aof.store.files.manifest import WAITED_SLOTS
+from aof.store.files.manifest import BLOCKER_SLOTS
 from aof.store.files.store import FilesystemStore
 from tests.support.room import Room
 
@@ -33,7 +33,7 @@ def test_a_lost_table_hides_no_dependent(room: Room, lost: str) -> None:
     blocker = room.task(review=False)
     room.task(depends_on=[blocker])
     table = room.root / "locks/ends"
-    assert table.stat().st_size == WAITED_SLOTS
+    assert table.stat().st_size == BLOCKER_SLOTS
     if lost == "table":
         table.unlink()
     elif lost == "cut table":
@@ -44,7 +44,7 @@ def test_a_lost_table_hides_no_dependent(room: Room, lost: str) -> None:
         room.fabric = room.opened()
     else:
         room.fabric.close()
-        table.write_bytes(bytes(WAITED_SLOTS))
+        table.write_bytes(bytes(BLOCKER_SLOTS))
         store = FilesystemStore(str(room.root), room.clock, boot_id=lambda: "after-the-power-cut")
         room.fabric = Fabric(store, room.clock, Policy(), "pm")
     assert finish(room, blocker) == 1

@@ -172,7 +172,7 @@ class LogFile:
             and self.digest == stamp.position.digest
         )
 
-    def look(self, state: State, *, moved: bool = True) -> bool:
+    def refresh(self, state: State, *, moved: bool = True) -> bool:
         """Bring number, hash and end up to date; what is remembered must prove itself. Whether the state changed.
 
         `moved` says that files may have come or gone.

@@ -356,7 +356,7 @@ class Log:
         self._apart = not as_left and self._layouts.tips() > 1
         if not as_left and not self._guard.verify(state):
             self.file.replaced = True
-        changed = self.file.look(state, moved=not as_left)
+        changed = self.file.refresh(state, moved=not as_left)
         if not as_left and state.foreign == self._claims.is_ours(before, self.file):
             state.foreign, changed = not state.foreign, True
         if changed:

@@ -252,7 +252,7 @@ def org(context: Context, values: dict[str, Any]) -> Answer:
 
 def _check(context: Context, _given: dict[str, Any]) -> Answer:
     report = context.fabric.org_report()
-    problems = [finding.told() for finding in report.findings]
+    problems = [finding.as_dict() for finding in report.findings]
     ok = all(finding.severity == "note" for finding in report.findings)
     unreadable = any(finding.code == "unreadable" for finding in report.findings)
 

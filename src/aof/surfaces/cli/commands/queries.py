@@ -190,4 +190,4 @@ def status(context: Context, values: dict[str, Any]) -> Answer:
 def show(context: Context, values: dict[str, Any]) -> Answer:
     """`aof show`."""
     task = context.fabric.show(values["task_id"], at=values.get("at"))
-    return Answer(task, lambda screen: task_view.portray(screen, task, context.fabric))
+    return Answer(task, lambda screen: task_view.draw_task(screen, task, context.fabric))

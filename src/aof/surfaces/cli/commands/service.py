@@ -94,7 +94,7 @@ def _serve_page(
 
     def ready(addresses: tuple[str, ...]) -> TextIO:
         let_on()
-        url = linked(pages.browsable(addresses))
+        url = linked(pages.browsable_address(addresses))
         deliver(context, Answer({"url": url, "opened": False}, lambda screen: _say(screen, url)))
         if opens:
             pages.open_browser(url)

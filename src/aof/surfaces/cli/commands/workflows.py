@@ -29,7 +29,7 @@ def _check(context: Context, given: dict[str, Any]) -> Answer:
     reports = context.fabric.workflow_check(given.get("name"))
     ok = all(report.ok for report in reports)
     unreadable = any(finding.code == "unreadable" for report in reports for finding in report.findings)
-    problems = [{"file": report.path} | finding.told() for report in reports for finding in report.findings]
+    problems = [{"file": report.path} | finding.as_dict() for report in reports for finding in report.findings]
 
     def text(screen: Screen) -> None:
         for report in reports:
