@@ -234,9 +234,9 @@ def started(place: Path, *words: str) -> Iterator[tuple[subprocess.Popen[bytes],
 
 @contextmanager
 def held(place: Path, name: str) -> Iterator[None]:
-    """Another process that has a lock, as far as the command can tell."""
+    """Another process that has a lock, as far as the command can tell; that of the log is its folder, `events`."""
     locks = Locks(str(place / ".aof" / "locks"), SystemClock(), 1.0)
-    locks.take(name)
+    locks.take(str(place / ".aof" / name) if name == "events" else name)
     try:
         yield
     finally:
@@ -262,7 +262,7 @@ def place(tmp_path: Path) -> Path:
         (("export", "copy.tar.gz"), "stripe-01"),
         (("sync",), "stripe-01"),
         (("doctor", "--fix"), "stripe-01"),
-        (("replay", "--at", "1"), "log"),
+        (("replay", "--at", "1"), "events"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
 )

@@ -351,6 +351,16 @@ def test_an_agent_that_nobody_knows_is_not_taken_for_an_empty_team(aof: Aof) -> 
     assert aof("agents", "--agent", "eve").out.strip() == "no agents"
 
 
+def test_people_are_told_how_long_ago_an_agent_was_seen_and_programs_when(aof: Aof) -> None:
+    aof("create", "Deploy")
+    aof("claim", "001", "--agent", "ada")
+    (ada,) = aof("agents", "--json").data["agents"]
+    shown = aof("agents").out
+    assert re.search(r"^ada +busy +1 +(just now|\d+[smh] ago) ", shown, re.MULTILINE), shown
+    assert ada["lastSeen"].endswith("Z")
+    assert ada["lastSeen"][:10] not in shown.replace(ada["holds"][0]["taskId"], "")
+
+
 def test_a_wrong_duration_is_refused_with_the_forms_that_work(aof: Aof) -> None:
     refused = aof("claim", "--agent", "ada", "--wait", "soon")
     assert refused.code == 2

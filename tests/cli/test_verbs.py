@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pwd
+import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -253,6 +254,16 @@ def test_whoami_says_who_calls_what_says_so_and_where_the_data_is(
     shown = aof("whoami").out
     assert "actor    eve (from $AOF_ACTOR)\n" in shown
     assert max(map(len, shown.splitlines())) <= 80 + len(str(tmp_path))
+
+
+def test_whoami_names_the_clone_where_it_is_not_the_first_one(aof: Aof, tmp_path: Path) -> None:
+    aof("create", "first")
+    assert "clone " not in aof("whoami").out
+    other = tmp_path / "other" / ".aof"
+    shutil.copytree(tmp_path / ".aof", other, ignore=lambda _, names: {"locks", "index.sqlite"} & {*names})
+    assert aof("--data-dir", str(other), "create", "second").code == 0
+    name = aof("--data-dir", str(other), "whoami", "--json").data["lane"]
+    assert f"clone    {name}\n" in aof("--data-dir", str(other), "whoami").out
 
 
 def test_whoami_of_a_run_names_the_run_and_shows_no_secret(

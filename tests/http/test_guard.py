@@ -240,3 +240,18 @@ def test_what_proves_who_calls_is_sent_once_or_does_not_count(twice: tuple[bytes
     scope["headers"] = [*scope["headers"], twice, twice]
     started, _body = _through(_guard(unreachable), scope)
     assert started["status"] == 401
+
+
+def test_failed_authentications_are_told_at_once_and_then_once_a_minute() -> None:
+    traffic = Traffic()
+    assert traffic.due(0.0) == []
+    told = []
+    for second in range(121):
+        traffic.note("failed_authentication", "127.0.0.1")
+        told += [(second, one.text, one.total, one.addresses) for one in traffic.due(float(second))]
+    assert told == [
+        (0, "1 failed authentication; from 127.0.0.1 (1)", 1, {"127.0.0.1": 1}),
+        (60, "60 failed authentications; from 127.0.0.1 (60)", 60, {"127.0.0.1": 60}),
+        (120, "60 failed authentications; from 127.0.0.1 (60)", 60, {"127.0.0.1": 60}),
+    ]
+    assert "\naof_http_failed_authentications_total 121\n" in traffic.prometheus()

@@ -171,6 +171,24 @@ def test_objects_change_only_in_the_keys_that_are_given() -> None:
     assert (edited.routing.agent, edited.routing.tags, edited.metadata) == ("ada", ("x",), {"b": 2, "c": 3})
 
 
+def test_an_edit_of_one_metadata_key_keeps_others_that_hold_nothing() -> None:
+    world = World()
+    task = world.create(metadata={"a": [], "b": None, "c": 1})
+    world.act(commands.Edit, task, changes={"metadata": {"c": 2}})
+    assert world.tasks[task].metadata == {"a": [], "b": None, "c": 2}
+    world.act(commands.Edit, task, changes={"metadata": {"a": None, "d": []}})
+    assert world.tasks[task].metadata == {"b": None, "c": 2, "d": []}
+
+
+def test_no_tags_are_the_same_as_an_empty_list_of_them() -> None:
+    world = World()
+    task = world.create(assignee="ada")
+    assert world.act(commands.Edit, task, changes={"routing": {"tags": []}}).drafts == ()
+    world.act(commands.Edit, task, changes={"routing": {"tags": ["x"]}})
+    world.act(commands.Edit, task, changes={"routing": {"tags": []}})
+    assert world.tasks[task].routing.tags == ()
+
+
 def test_a_new_description_keeps_the_work_log_byte_for_byte() -> None:
     world = World()
     task = world.create(body="Old")

@@ -260,6 +260,9 @@ def changed_fields(task: Task, given: dict[str, Any]) -> dict[str, Any]:
     # Over JSON, so that lists and tuples compare as what the file will hold.
     asked: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(given))
     current = _current(task)
+    routing = asked.get("routing")
+    if routing and routing.get("tags") == []:  # as a task without tags has it
+        routing["tags"] = None
     wanted = {name: _wanted(current[name], value) for name, value in asked.items() if name != "description"}
     return {name: value for name, value in wanted.items() if value != current[name]}
 
@@ -284,7 +287,7 @@ def _wanted(current: Any, given: Any) -> Any:
     """Of an object only the keys that are given change, and a null takes one away; a null takes a whole field away."""
     if isinstance(current, dict):
         merged = current | given if given is not None else {}
-        return {name: value for name, value in merged.items() if value is not None and value != []}
+        return {name: value for name, value in merged.items() if value is not None or name not in given}
     if isinstance(current, list):
         return given or []
     return given.strip() if isinstance(given, str) else given

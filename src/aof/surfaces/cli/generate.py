@@ -31,6 +31,7 @@ HANDLERS = {
     "admin recover": "data:recover",
     "admin replay": "views:replay",
     "admin snapshot": "data:snapshot",
+    "agents": "operation:agents",
     "audit": "handoffs:audit",
     "blocked": "queries:blocked",
     "bulk": "operation:bulk",

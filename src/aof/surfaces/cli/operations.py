@@ -489,7 +489,7 @@ VERBS: tuple[Verb, ...] = (
             _HOP, _KEY, _EXPECT_REV,
         ),
         example='aof reject 001 --reason "no tests"'),
-    Verb("agents", "which agents are working, and on what", operation="agents", section="team", order=5,
+    Verb("agents", "which agents are working, and on what", "operation:agents", section="team", order=5,
         options=(
             Option("--agent", "only this agent", metavar="A"),
             _LIMIT, _CURSOR,

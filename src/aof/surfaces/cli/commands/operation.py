@@ -1,6 +1,6 @@
 """Verbs that are an operation: their values are passed on, and what comes back is said in words.
 
-`claim`, `dep` and `bulk` do a little more.
+`claim`, `agents`, `dep` and `bulk` do a little more.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from aof.kernel.model import millis
 from aof.surfaces.cli.operations import WORDS
 from aof.surfaces.cli.output import Answer, Context
 from aof.surfaces.cli.parser import chosen_action
-from aof.surfaces.cli.screen import Screen, complain
+from aof.surfaces.cli.screen import Screen, ago, complain
 
 
 def perform(context: Context, operation: str, values: dict[str, Any]) -> Answer:
@@ -196,6 +197,24 @@ def claim(context: Context, values: dict[str, Any]) -> Answer:
     return Answer(claimed, text)
 
 
+def agents(context: Context, values: dict[str, Any]) -> Answer:
+    """`aof agents`: who is at work, and on what."""
+    page = context.fabric.agents(**values)
+
+    def text(screen: Screen) -> None:
+        now, rows = context.fabric.now(), []
+        for one in page.agents:
+            state = "silent" if not one.available else "inactive" if not one.active else "busy" if one.load else "idle"
+            load = f"{one.load}/{one.capacity}" if isinstance(one.capacity, int) else str(one.load)
+            seen = ago(millis(one.last_seen), now) if one.last_seen else "-"
+            rows.append((one.id, state, load, seen, _holds(one)))
+        screen.table(("AGENT", "STATE", "LOAD", "LAST SEEN", "HOLDS"), rows, none="no agents")
+        if page.agents:
+            _rest(screen, page, len(page.agents))
+
+    return Answer(page, text)
+
+
 def dep(context: Context, values: dict[str, Any]) -> Answer:
     """`aof dep add` and `aof dep rm`."""
     given = dict(values)
@@ -269,20 +288,6 @@ def choices_of(choices: Sequence[str]) -> str:
 def _rest(screen: Screen, page: Any, shown: int) -> None:
     if page.total > shown:
         screen.say((f"… {page.total - shown} more", "dim"))
-
-
-def _agents(screen: Screen, page: Any) -> None:
-    """Who is at work, and on what."""
-    if not page.agents:
-        screen.line("no agents")
-        return
-    rows = []
-    for one in page.agents:
-        state = "silent" if not one.available else "inactive" if not one.active else "busy" if one.load else "idle"
-        load = f"{one.load}/{one.capacity}" if isinstance(one.capacity, int) else str(one.load)
-        rows.append((one.id, state, load, (one.last_seen or "-")[:19], _holds(one)))
-    screen.table(("AGENT", "STATE", "LOAD", "LAST SEEN", "HOLDS"), rows)
-    _rest(screen, page, len(page.agents))
 
 
 def _holds(one: Any) -> str:
@@ -391,14 +396,13 @@ def _whoami(screen: Screen, who: Any) -> None:
     rows += [("scope", who.scope)] if who.scope is not None else []
     if who.data_dir is not None and who.found_by is not None:
         rows.append(("data", f"{who.data_dir} (from {_FOUND[who.found_by]})"))
-    rows += [("lane", who.lane)] if who.lane not in (None, "root") else []
+    rows += [("clone", who.lane)] if who.lane not in (None, "root") else []
     rows.append(("version", f"aof {who.version}, Python {who.python}, format {who.format}"))
     for name, said in rows:
         screen.say((f"{name:<9}", "dim"), str(said), cut_off=False)
 
 
 _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
-    "agents": _agents,
     "flow": _flow,
     "moves": _moves,
     "neighbourhood": _neighbourhood,
