@@ -522,3 +522,14 @@ def test_a_report_counts_one_task_that_follows_as_one(aof: Aof) -> None:
     aof("create", "Blocker")
     aof("create", "Waits", "--dep", "001")
     assert aof("bulk", "cancel", "001").out.endswith("1 changed, 0 unchanged, 0 refused; with them 1 other task\n")
+
+
+@pytest.mark.parametrize("asked", [("ready",), ("list", "--status", "ready")])
+def test_an_empty_list_says_what_was_moved_to_where_it_looked(aof: Aof, tmp_path: Path, asked: tuple[str, ...]) -> None:
+    made = aof("create", "one", "--backlog", "--json").data["taskId"]
+    assert "by hand" not in aof(*asked).out
+    tasks = tmp_path / ".aof/tasks"
+    (tasks / f"backlog/{made}.md").rename(tasks / f"ready/{made}.md")
+    assert f"{made} was moved to ready/ by hand; 'aof sync' imports that" in aof(*asked).out
+    aof("sync")
+    assert "by hand" not in aof(*asked).out

@@ -240,3 +240,15 @@ def test_any_history_can_be_undone_to_its_beginning_or_to_a_refusal(numbers: lis
         first = done.seq
         if first in states:
             assert _state(fabric, task) == states[first], (numbers, done)
+
+
+def test_an_end_of_the_pause_before_a_retry_is_not_undone_and_the_refusal_says_what_helps(fabric: Fabric) -> None:
+    task = _task(fabric)
+    fabric.fail(task, run=fabric.claim(task, agent="ada").run_id, agent="ada")
+    fabric.retry(task, reason="again")
+    with pytest.raises(NotUndoable, match="the pause before the next run") as refused:
+        fabric.undo(dry_run=True)
+    assert refused.value.call is not None
+    assert (refused.value.call.operation, refused.value.call.arguments) == ("pause", {"task_id": task})
+    with pytest.raises(NotUndoable):
+        fabric.undo()

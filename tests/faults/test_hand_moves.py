@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from aof.errors import NotReady, StaleLease
+from aof.errors import NothingReady, NotReady, StaleLease
 from tests.support.desk import Desk
 from tests.support.invariants import check_invariants
 
@@ -31,6 +31,23 @@ def test_a_move_ends_the_run_that_was_going_on(desk: Desk) -> None:
         desk.fabric.progress(task_id, run=run, agent="ada", text="on")
     assert desk.fabric.get(task_id).status == "blocked"
     check_invariants(desk.root, edited=True)
+
+
+def test_a_claim_of_the_next_task_takes_what_was_moved_to_ready(desk: Desk) -> None:
+    task_id = desk.create(backlog=True)
+    desk.move(task_id, "ready")
+    assert desk.store.working_copy.moved_into("ready") == (task_id,)
+    assert desk.fabric.claim(agent="ada").task_id == task_id
+    assert desk.store.working_copy.moved_into("ready") == ()
+    check_invariants(desk.root, edited=True)
+
+
+def test_a_move_that_cannot_be_imported_leaves_nothing_to_claim(desk: Desk) -> None:
+    task_id = desk.create(backlog=True)
+    desk.move(task_id, "ready").write_text("no frontmatter")
+    with pytest.raises(NothingReady):
+        desk.fabric.claim(agent="ada")
+    assert desk.file(task_id, "ready").read_text() == "no frontmatter"
 
 
 def test_the_tasks_own_files_follow_a_move(desk: Desk) -> None:

@@ -11,15 +11,18 @@ from aof.errors import (
     AofError,
     AtCapacity,
     Call,
+    Conflict,
+    Invalid,
     InvalidInput,
     NoQuestion,
+    NotFound,
     NothingReady,
     NotReady,
     Refused,
     Unauthenticated,
     UnreadableTask,
 )
-from aof.kernel import commands
+from aof.kernel import commands, unit_of_work
 from aof.kernel import dispatcher as kernel_dispatcher
 from aof.kernel import limits as kernel_limits
 from aof.kernel import results as kernel_results
@@ -40,7 +43,7 @@ if TYPE_CHECKING:
     from typing import Annotated, Any, get_args
 
     from aof.api.fabric import Fabric
-    from aof.kernel.context import CallContext
+    from aof.kernel.context import CallContext, Environment
     from aof.kernel.declarations import (
         BY_KEY,
         FILLED,
@@ -206,14 +209,29 @@ def _recover(context: CallContext, only: str | None = None) -> None:
 
 
 def _claim_next(context: CallContext, given: dict[str, Any]) -> Grant:
-    """The first offer that can be claimed; where there is none, what vanished workers hold is recovered first."""
+    """The first offer that can be claimed.
+
+    Where there is none, what people moved to `ready/` is imported and what vanished workers hold is recovered first.
+    """
     try:
         return _claim_offer(context, given)
     except NothingReady:
-        if next(ready_queue.unrecovered_leases(context.environment), None) is None:
+        moved = _import_moves(context.environment)
+        if next(ready_queue.unrecovered_leases(context.environment), None) is not None:
+            _recover(context)
+        elif not moved:
             raise
-        _recover(context)
     return _claim_offer(context, given)
+
+
+def _import_moves(environment: Environment) -> bool:
+    """Import what people moved to `ready/`, as far as it can be; whether there was anything."""
+    files = environment.store.working_copy
+    moved = files.moved_into("ready") if files is not None else ()
+    for task_id in moved:
+        with suppress(Refused, Invalid, Conflict, NotFound):  # it stays as it is, and `sync` tells
+            unit_of_work.settle(environment.store, environment.clock, environment.policy_for_edits, task_id, odd=True)
+    return bool(moved)
 
 
 def _claim_offer(context: CallContext, given: dict[str, Any]) -> Grant:

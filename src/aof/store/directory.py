@@ -62,6 +62,10 @@ class WorkingCopy(Protocol):
         """Whether the file of a task may be another than what the log wrote; no lock is taken."""
         ...
 
+    def moved_into(self, status: str) -> tuple[str, ...]:
+        """Tasks whose files somebody has put into the folder of this status, as far as nobody has imported that."""
+        ...
+
     def places(self, task_id: str) -> tuple[str, ...]:
         """Where files of the task lie, relative to the data directory; one that somebody moved lies elsewhere."""
         ...

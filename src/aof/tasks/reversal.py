@@ -90,6 +90,8 @@ def inverse(commit: Sequence[Event], before: dict[str, Task | None], after: dict
         for task_id in _parents_first(after):
             if not _only_followed(commit, before.get(task_id), after[task_id], after.keys()):
                 steps += _restored(before.get(task_id), after[task_id])
+        if not steps:
+            raise _without_steps(commit[0])
     except _Refusal as refused:
         return refused.refusal
     return tuple(steps)
@@ -109,6 +111,14 @@ def _refuse_final(event: Event) -> None:
     if event.type not in _UNDOABLE:
         why = f"it was a report ('{event.type}'), and a report cannot be taken back"
         raise _refused(event.task_id, why, "see what happened", "log")
+
+
+def _without_steps(event: Event) -> _Refusal:
+    """A change of which a task's content and status say nothing, such as the end of the pause before a retry."""
+    if event.type == "task.retrying":
+        why = "it ended the pause before the next run, and that pause does not come back"
+        return _refused(event.task_id, why, "keep it from being claimed", "pause")
+    return _refused(event.task_id, f"it ('{event.type}') left nothing to bring back", "see what happened", "log")
 
 
 def _refused(task_id: str, why: str, hint: str, operation: str, **given: Any) -> _Refusal:

@@ -95,6 +95,10 @@ class ReadOnlyCopy:
         with clearly("read the log"):
             return self._store.reader.tips()
 
+    def moved_into(self, _status: str) -> tuple[str, ...]:
+        """What lies elsewhere is not looked for."""
+        return ()
+
     def places(self, _task_id: str) -> tuple[str, ...]:
         """What lies elsewhere is not looked for."""
         return ()

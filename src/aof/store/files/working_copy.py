@@ -13,6 +13,7 @@ import msgspec
 
 from aof import errors
 from aof.errors import InvalidInput
+from aof.kernel.model import is_task_id
 from aof.store import port
 from aof.store.files import changes, definitions, git_files, integrity, markdown
 from aof.store.files.disk import clearly, digest, read, seen
@@ -77,6 +78,16 @@ class FileWorkingCopy:
         except OSError:
             return True
         return data is None or not head.matches(data)
+
+    def moved_into(self, status: str) -> tuple[str, ...]:
+        """Tasks whose files lie in the folder of this status, while the manifest has them elsewhere. Reads no file."""
+        heads = self._store.heads
+        try:
+            names = sorted(os.listdir(self._store.paths.folder(status)))
+        except FileNotFoundError:
+            return ()
+        found = (name[:-3] for name in names if name.endswith(".md") and is_task_id(name[:-3]))
+        return tuple(one for one in found if (head := heads.get(one)) is None or head.folder != status)
 
     def places(self, task_id: str) -> tuple[str, ...]:
         """Where files of the task lie."""

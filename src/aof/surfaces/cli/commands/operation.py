@@ -133,8 +133,6 @@ def _undone(screen: Screen, undone: Any) -> None:
     screen.line(f"{what} event {undone.seq} ({undone.type} by {undone.actor}, {undone.timestamp})")
     for step in undone.steps:
         screen.line(f"{step.task_id}  {screen.paint(step.status, step.status)}  {step.change}")
-    if not undone.steps:
-        screen.line("nothing is left of it")
 
 
 def _merged(screen: Screen, merged: Any) -> None:

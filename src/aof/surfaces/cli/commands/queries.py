@@ -9,6 +9,7 @@ from aof.surfaces.cli.output import Answer, Context
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from aof.api.fabric import Fabric
@@ -31,7 +32,8 @@ def list_tasks(context: Context, values: dict[str, Any]) -> Answer:
     listed = context.fabric.list(**given)
     none = "no task matches" if given else 'no tasks yet; make one: aof create "My first task"'
     stems = {task_id: stem for stem, task_id in context.fabric.branches(**given)} if tree else {}
-    return _listed(listed, none, stems=stems)
+    status = given.get("status")
+    return _listed(listed, none, stems=stems, moved=lambda: _moved(context.fabric, status) if status else "")
 
 
 def ready(context: Context, values: dict[str, Any]) -> Answer:
@@ -40,7 +42,7 @@ def ready(context: Context, values: dict[str, Any]) -> Answer:
     explain = given.pop("explain", False)
     given.setdefault("limit", _READY_LIMIT)
     listed = context.fabric.ready(**given)
-    answer = _listed(listed, "nothing is ready")
+    answer = _listed(listed, "nothing is ready", moved=lambda: _moved(context.fabric, "ready"))
     given.pop("limit")
     held = context.fabric.held_back(**given) if explain else ()
 
@@ -111,15 +113,38 @@ def inbox(context: Context, values: dict[str, Any]) -> Answer:
 
 def blocked(context: Context, values: dict[str, Any]) -> Answer:
     """`aof blocked`."""
-    return _listed(context.fabric.blocked(**values), "nothing is blocked", reasons=True)
+    none, found = "nothing is blocked", context.fabric.blocked(**values)
+    return _listed(found, none, reasons=True, moved=lambda: _moved(context.fabric, "blocked"))
 
 
-def _listed(listed: Listed, empty: str, *, reasons: bool = False, stems: dict[str, str] | None = None) -> Answer:
-    """A table; with `stems`, in their order and with the branch that leads to each task before its title."""
+def _moved(fabric: Fabric, status: str) -> str:
+    """What people moved into the folder of a status and nobody has imported; only a list that is empty asks."""
+    files = fabric.store.working_copy
+    moved = files.moved_into(status) if files is not None else ()
+    if not moved:
+        return ""
+    what = f"{moved[0]} was" if len(moved) == 1 else f"{len(moved)} tasks were"
+    return f"{what} moved to {status}/ by hand; 'aof sync' imports that"
+
+
+def _listed(
+    listed: Listed,
+    empty: str,
+    *,
+    reasons: bool = False,
+    stems: dict[str, str] | None = None,
+    moved: Callable[[], str] = str,
+) -> Answer:
+    """A table; with `stems`, in their order and with the branch that leads to each task before its title.
+
+    An empty one says what people have `moved` to where it looked.
+    """
 
     def text(screen: Screen) -> None:
         if not listed.tasks:
             screen.line(empty)
+            if by_hand := moved():
+                screen.line(screen.paint(by_hand, "dim"))
             return
         rows = {row.id: row for row in listed.tasks}
         head = ("ID", "STATUS", "PRIORITY", "AGENT", "TITLE")
