@@ -146,6 +146,9 @@ def test_the_hint_for_a_wrong_value_has_a_place_for_the_right_one() -> None:
         ("update", {"taskId": "1", "status": "Done"}, "status", "done"),
         ("create", {"title": "x", "brief": "x", "priority": "HIGH"}, "priority", "high"),
         ("mail_send", {"to": "bob", "subject": "x", "type": "decision_required"}, "type", "decision-required"),
+        ("inbox", {"kind": ["Gate", "QUESTION"]}, "kind", ["gate", "question"]),
+        ("inbox", {"kind": "Gate"}, "kind", ["gate"]),
+        ("complete", {"taskId": "1", "outcome": "Needs-Review"}, "outcome", "needs_review"),
     ],
 )
 def test_what_a_model_plainly_means_is_understood_by_a_tool(operation: str, given: Any, name: str, meant: Any) -> None:

@@ -183,6 +183,32 @@ def test_a_status_may_be_written_as_in_other_tools(aof: Aof) -> None:
     assert aof("list", "--status", "IN_PROGRESS", "--json").data["total"] == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("create", "two", "--priority", "HIGH", "--visibility", "Background"),
+        ("edit", "001", "--priority", "Critical"),
+        ("edit", "001", "--clear", "Owner"),
+        ("list", "--priority", "High", "--sort", "ID"),
+        ("inbox", "--kind", "Gate"),
+        ("block", "001", "--reason", "why", "--kind", "Waiting-Input"),
+        ("mail", "send", "--to", "bob", "--subject", "x", "--priority", "p1", "--type", "Decision_Required"),
+        ("job", "add", "daily", "--cron", "@daily", "--title", "x", "--missed", "SKIP"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_word_of_a_few_may_be_written_in_any_case(aof: Aof, words: tuple[str, ...]) -> None:
+    aof("create", "one")
+    said = aof(*words)
+    assert said.code == 0, said.err
+
+
+def test_a_word_that_is_none_of_a_few_is_answered_with_them_as_it_was_given(aof: Aof) -> None:
+    said = aof("create", "one", "--priority", "URGENT")
+    assert "'priority' cannot be 'URGENT'" in said.err
+    assert "priority: one of critical, high, normal, low" in said.err
+
+
 def test_stop_asks_which_end_of_work_is_meant(aof: Aof) -> None:
     aof("create", "one")
     said = aof("stop", "001")

@@ -142,7 +142,7 @@ def test_the_most_urgent_comes_first_however_late_it_was_dispatched(mcp: OverMcp
     assert [row["id"] for row in ready["tasks"]] == expected
     assert [front(mcp.root, one)["priority"] for one in ids] == [*order, *order]
 
-    for bad in ("urgent", "Critical", "", 1):
+    for bad in ("urgent", "critical!", "", 1):
         refused = refusal_of(mcp.call("aof_dispatch", {"title": "Do it", "brief": "Now.", "priority": bad}), "invalid")
         assert all(one in f"{refused.message} {refused.hint}" for one in order), refused
     refused = refusal_of(cli.run("create", "Do it", "--priority", "urgent"), "invalid")

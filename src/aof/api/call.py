@@ -117,12 +117,14 @@ def _meant(value: Any, field: _Field) -> Any:
 
     Words between commas may be one text or several, so they stay as they are, and are refused.
     """
-    if isinstance(value, list) and len(value) == 1 and field.text:
-        return value[0]
+    if isinstance(value, list):
+        if len(value) == 1 and field.text:
+            return value[0]
+        return [field.words.get(_folded(one), one) if isinstance(one, str) else one for one in value]
     if not isinstance(value, str):
         return value
     if field.texts and not _SEVERAL.fullmatch(value):
-        return [value]
+        return [field.words.get(_folded(value), value)]
     if field.scalar:
         with suppress(msgspec.ValidationError):
             return msgspec.convert(value, prepare_type(field.kind), strict=False)
@@ -139,10 +141,12 @@ def _fields(kind: type[msgspec.Struct]) -> dict[str, _Field]:
     """The fields of a struct, by their names on the wire."""
     found = {}
     for field in msgspec.structs.fields(kind):
-        kinds = [_bare(one) for one in _parts(field.type)]
+        parts = _parts(field.type)
+        kinds = [_bare(one) for one in parts]
         items = [get_args(one) for one in kinds if get_origin(one) in (list, tuple, Sequence)]
         held = [_bare(part) for one in items if one for part in _parts(_bare(one[0]))]
-        words = [word for one in kinds if get_origin(one) is Literal for word in get_args(one)]
+        words = [word for one in (*kinds, *held) if get_origin(one) is Literal for word in get_args(one)]
+        words += [word for one in parts for word in _schema_words(one)]
         found[field.encode_name] = _Field(
             kind=field.type,
             nullable=not field.required,
@@ -153,6 +157,12 @@ def _fields(kind: type[msgspec.Struct]) -> dict[str, _Field]:
             inner=next((one for one in kinds if isinstance(one, type) and issubclass(one, msgspec.Struct)), None),
         )
     return found
+
+
+def _schema_words(kind: Any) -> list[str]:
+    """The words that the schema of a text lists, and that the rules themselves refuse others than."""
+    metas = [one for one in getattr(kind, "__metadata__", ()) if isinstance(one, msgspec.Meta)]
+    return [word for one in metas for word in (one.extra_json_schema or {}).get("enum", ())]
 
 
 def _parts(kind: Any) -> tuple[Any, ...]:

@@ -171,6 +171,7 @@ class Parameter(msgspec.Struct, frozen=True):
     description: str
     spelling: Spelling
     required: bool
+    words: tuple[str, ...] = ()
 
 
 def spelled(operation: Operation) -> list[Parameter]:
@@ -179,27 +180,28 @@ def spelled(operation: Operation) -> list[Parameter]:
     hints = get_type_hints(operation.parameters, include_extras=True)
     found = []
     for field in msgspec.structs.fields(operation.parameters):
-        kind, description, spelling = _unwrapped(hints[field.name])
+        kind, description, spelling, words = _unwrapped(hints[field.name])
         chosen = overrides.get(field.name, spelling)
         if not chosen.hidden:
-            found.append(Parameter(field.name, kind, description, chosen, field.required))
+            found.append(Parameter(field.name, kind, description, chosen, field.required, words))
     return found
 
 
-def _unwrapped(hint: Any) -> tuple[Any, str, Spelling]:
-    """A type without what only says how it is written, what it means, and how it is spelled."""
-    kind, description, spelling = hint, "", Spelling()
+def _unwrapped(hint: Any) -> tuple[Any, str, Spelling, tuple[str, ...]]:
+    """A type without what only says how it is written; what it means, how it is spelled, and the words that it takes."""
+    kind, description, spelling, words = hint, "", Spelling(), tuple[str, ...]()
     while True:
         if get_origin(kind) is Annotated:
             kind, *metas = get_args(kind)
             for meta in (one for one in metas if isinstance(one, msgspec.Meta)):
                 description = meta.description or description
                 spelling = (meta.extra or {}).get("cli", spelling)
+                words = tuple((meta.extra_json_schema or {}).get("enum", words))
         elif get_origin(kind) in (Union, UnionType):
             kinds = [one for one in get_args(kind) if one is not msgspec.UnsetType]
             kind = str if str in kinds else kinds[0]  # what may be a text is read as one
         else:
-            return kind, description, spelling
+            return kind, description, spelling, words or _words(kind)
 
 
 def _arguments(operation: Operation) -> list[Argument]:
@@ -229,8 +231,9 @@ def _options(operation: Operation) -> list[Option]:
 def _options_of(one: Parameter, inside: str = "") -> Iterator[Option]:
     if isinstance(one.kind, type) and issubclass(one.kind, msgspec.Struct):
         for name, hint in get_type_hints(one.kind, include_extras=True).items():
-            kind, description, spelling = _unwrapped(hint)
-            yield from _options_of(Parameter(name, kind, description, spelling, required=False), f"{one.name}.")
+            kind, description, spelling, words = _unwrapped(hint)
+            part = Parameter(name, kind, description, spelling, required=False, words=words)
+            yield from _options_of(part, f"{one.name}.")
         return
     spelling = one.spelling
     name = spelling.option or f"--{one.name.replace('_', '-')}"
@@ -246,6 +249,7 @@ def _options_of(one: Parameter, inside: str = "") -> Iterator[Option]:
         value=not name.startswith("--no-"),
         required=one.required,
         also=spelling.also,
+        words=one.words,
     )
     for extra in spelling.extra:
         yield _extra(extra, f"{inside}{one.name}.")
@@ -264,6 +268,12 @@ def _form(kind: Any, spelling: Spelling) -> tuple[str, str]:
     return ONE, "stdin" if spelling.stdin else "text"
 
 
+def _words(kind: Any) -> tuple[str, ...]:
+    """The words of a closed set, or of a list of such words; none where any text will do."""
+    each = get_args(kind)[0] if get_origin(kind) in (list, Sequence) else kind
+    return get_args(each) if get_origin(each) is Literal else ()
+
+
 def _extra(extra: Extra, inside: str = "") -> Option:
     target = inside + (extra.key or extra.option.lstrip("-").replace("-", "_"))
     kind = MANY if extra.many else ONE if extra.metavar else FLAG
@@ -276,9 +286,8 @@ def _help(one: Parameter) -> str:
     if one.spelling.help:
         return one.spelling.help
     parts = [one.description] if one.description else []
-    each = get_args(one.kind)[0] if get_origin(one.kind) in (list, Sequence) else one.kind
-    if get_origin(each) is Literal:
-        *others, last = get_args(each)
+    if words := _words(one.kind):
+        *others, last = words
         parts.append(f"{', '.join(others)} or {last}")
     said = ": ".join(parts)
     kind, read = _form(one.kind, one.spelling)
@@ -311,6 +320,7 @@ def _shared_options(members: list[Operation]) -> list[Option]:
     for action, operation in zip(actions, members, strict=True):
         for option in _options(operation):
             by_name.setdefault(option.name, (option, []))[1].append(action)
+            by_name[option.name][0].words = tuple(dict.fromkeys((*by_name[option.name][0].words, *option.words)))
     for option, having in by_name.values():
         option.actions = tuple(having) if len(having) < len(actions) else ()
         option.required = option.required and len(having) == len(actions)
@@ -379,6 +389,7 @@ def _option(option: Option) -> str:
             parts.append(f"{name}={value if isinstance(value, bool) else _text(value)}")
     parts += [f"actions={_texts(option.actions)}"] if option.actions else []
     parts += [f"also={_texts(option.also)}"] if option.also else []
+    parts += [f"words={_texts(option.words)}"] if option.words else []
     return f"Option({', '.join(parts)})"
 
 

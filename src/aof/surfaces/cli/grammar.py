@@ -17,10 +17,11 @@ class Option:
 
     `target` names the value; `routing.agent` is a key of the object `routing`. `type` says how the text is read: see
     `values`. A `required` one stands for a parameter that the operation must have: left out, it is passed on empty.
-    `actions` are those of the verb that have it; none where all do. `also` are other spellings of it.
+    `actions` are those of the verb that have it; none where all do. `also` are other spellings of it. `words` are those
+    that it takes, where it takes only these.
     """
 
-    __slots__ = ("actions", "also", "help", "kind", "metavar", "name", "required", "target", "type", "value")
+    __slots__ = ("actions", "also", "help", "kind", "metavar", "name", "required", "target", "type", "value", "words")
 
     def __init__(
         self,
@@ -35,9 +36,11 @@ class Option:
         required: bool = False,
         actions: tuple[str, ...] = (),
         also: tuple[str, ...] = (),
+        words: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.help = help
+        self.words = words
         self.actions = actions
         self.also = also
         self.value = value

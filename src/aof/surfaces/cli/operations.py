@@ -16,7 +16,7 @@ _CURSOR = Option("--cursor", "next page: 'nextCursor' of the page before", metav
 _AGENT = Option("--agent", "only what this agent holds or is meant to do", metavar="A")
 _TAG = Option("--tag", "only with this tag", metavar="T")
 _SEARCH = Option("--search", "only with these words in title, ID or text", metavar="T")
-_PRIORITY = Option("--priority", "only this priority: critical, high, normal or low", metavar="P")
+_PRIORITY = Option("--priority", "only this priority: critical, high, normal or low", metavar="P", words=("critical", "high", "normal", "low"))
 _PARENT = Option("--parent", "only children of this task", metavar="ID", target="parent_id")
 _CREATED_AFTER = Option("--created-after", "created then or later (a day, a moment, or -7d)", metavar="WHEN")
 _CREATED_BEFORE = Option("--created-before", "created earlier (a day, a moment, or -7d)", metavar="WHEN")
@@ -24,9 +24,9 @@ _UPDATED_AFTER = Option("--updated-after", "changed then or later (a day, a mome
 _UPDATED_BEFORE = Option("--updated-before", "not changed since (a day, a moment, or -7d)", metavar="WHEN")
 _DUE_BEFORE = Option("--due-before", "due earlier (a day, a moment, or -7d)", metavar="WHEN")
 _OVERDUE = Option("--overdue", "only what should have been done by now")
-_STATUS = Option("--status", "only this status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S")
+_STATUS = Option("--status", "only this status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S", words=("backlog", "ready", "in-progress", "review", "blocked", "done", "cancelled", "deadletter"))
 _ARCHIVED = Option("--archived", "also what was archived")
-_SORT = Option("--sort", "order: id, priority, created, updated, due, title or status", metavar="S")
+_SORT = Option("--sort", "order: id, priority, created, updated, due, title or status", metavar="S", words=("id", "priority", "created", "updated", "due", "title", "status"))
 _REVERSE = Option("--reverse", "in the opposite order")
 _LIMIT_2 = Option("--limit", "at most this many", metavar="N", type="int")
 _AT = Option("--at", "as it was after this event: its number, or 8 or more digits of its hash (digits alone are a number where there is such an event)", metavar="SEQ|HASH")
@@ -40,7 +40,7 @@ _ALLOW_OPEN_CHILDREN = Option("--allow-open-children", "complete it though tasks
 _REASON = Option("--reason", "why (it is recorded)", metavar="T")
 _TASK = Option("--task", "task that the run is of", metavar="ID", target="task_id", required=True)
 _BACKLOG = Option("--backlog", "put it in the backlog instead of the ready queue")
-_PRIORITY_2 = Option("--priority", "critical, high, normal or low", metavar="P")
+_PRIORITY_2 = Option("--priority", "critical, high, normal or low", metavar="P", words=("critical", "high", "normal", "low"))
 _PARENT_2 = Option("--parent", "parent task", metavar="ID", target="parent_id")
 _META = Option("--meta", "metadata value; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="metadata")
 _ACCEPTANCE = Option("--acceptance", "acceptance criterion; may be repeated (text or a JSON object)", metavar="A", kind="many", type="item")
@@ -48,7 +48,7 @@ _CONSTRAINT = Option("--constraint", "limit on the work; a JSON object or @FILE 
 _PROFILE = Option("--profile", "what the work requires of an agent; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object")
 _CAPABILITY = Option("--capability", "required capability, as NAME or NAME:0.8 for a minimum proficiency; may be repeated", metavar="C", kind="many", target="profile.requiredCapabilities")
 _RESOURCE = Option("--resource", "resource that a limited number of tasks may use at once", metavar="R")
-_VISIBILITY = Option("--visibility", "where the task is shown: foreground, background, internal or hidden", metavar="V")
+_VISIBILITY = Option("--visibility", "where the task is shown: foreground, background, internal or hidden", metavar="V", words=("foreground", "background", "internal", "hidden"))
 _DUE = Option("--due", "when it should be done (a day, a moment, tomorrow, or +3d)", metavar="WHEN")
 _OWNER = Option("--owner", "person or agent responsible for the task", metavar="O")
 _ESTIMATE = Option("--estimate", "minutes that it should take", metavar="N", type="int")
@@ -58,7 +58,7 @@ _CURSOR_2 = Option("--cursor", "next page: 'nextCursor' of the page before", met
 VERBS: tuple[Verb, ...] = (
     Verb("inbox", "what needs a person, most urgent first", "queries:inbox", section="see", order=5,
         options=(
-            Option("--kind", "only this kind: gate, question, blocked, deadletter, overdue, lease, agent, mail, handoff or edit; may be repeated", metavar="K", kind="many", type="item"),
+            Option("--kind", "only this kind: gate, question, blocked, deadletter, overdue, lease, agent, mail, handoff or edit; may be repeated", metavar="K", kind="many", type="item", words=("gate", "question", "blocked", "deadletter", "overdue", "lease", "agent", "mail", "handoff", "edit")),
             Option("--person", "only what waits for this person or for nobody in particular", metavar="P"),
             _LIMIT, _CURSOR,
         ),
@@ -101,7 +101,7 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("ID", "task ID or a unique part of it", target="task_id"),),
         options=(
             Option("--attempt", "number of the run (else the last one)", metavar="N", type="int"),
-            Option("--stream", "what it was printed to: stdout or stderr", metavar="S"),
+            Option("--stream", "what it was printed to: stdout or stderr", metavar="S", words=("stdout", "stderr")),
             Option("--offset", "bytes to skip", metavar="N", type="int"),
             Option("--limit", "at most this many bytes", metavar="N", type="int"),
         ),
@@ -117,7 +117,7 @@ VERBS: tuple[Verb, ...] = (
         example="aof status --compact"),
     Verb("graph", "what depends on what", "views:graph", section="see", order=60,
         arguments=(Argument("ID", "only what is connected with this task", required=False, target="task_id"),),
-        options=(Option("--format", "form of the graph: tree, mermaid, dot or svg", metavar="F"),),
+        options=(Option("--format", "form of the graph: tree, mermaid, dot or svg", metavar="F", words=("tree", "mermaid", "dot", "svg")),),
         example="aof graph --format mermaid"),
     Verb("graph near", "the tasks connected with one", operation="neighbourhood", section="see", order=62,
         arguments=(Argument("ID", "task ID or a unique part of it", target="task_id"),),
@@ -202,7 +202,7 @@ VERBS: tuple[Verb, ...] = (
             Argument("TEXT", "what was done, for the work log", required=False, target="summary", also=("--text", "--summary")),
         ),
         options=(
-            Option("--outcome", "default: complete (else needs_review or blocked)", metavar="O"),
+            Option("--outcome", "default: complete (else needs_review or blocked)", metavar="O", words=("complete", "needs_review", "blocked")),
             Option("--blocker", "what is in the way, with needs_review or blocked; may be repeated", metavar="T", kind="many", target="blockers"),
             Option("--role", "your role in the workflow", metavar="R", target="caller_role"),
             Option("--summary-ref", "file that holds the summary", metavar="PATH"),
@@ -218,7 +218,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("deliver", "record whether a task's output has reached its receiver", operation="deliver", section="work", order=45,
         arguments=(Argument("ID", "task ID or a unique part of it", target="task_id"),),
         options=(
-            Option("--state", "how far it is (default: delivered): pending, queued, delivered or failed", metavar="S"),
+            Option("--state", "how far it is (default: delivered): pending, queued, delivered or failed", metavar="S", words=("pending", "queued", "delivered", "failed")),
             Option("--to", "who receives it: a task, a channel, a peer", metavar="T", target="target"),
             _REASON, _RUN, _AGENT_2, _KEY, _EXPECT_REV,
         ),
@@ -228,7 +228,7 @@ VERBS: tuple[Verb, ...] = (
         options=(
             Option("--reason", "what went wrong", metavar="T", target="message", also=("--message", "--text", "--error")),
             Option("--code", "short name of what went wrong", metavar="C"),
-            Option("--cause", "how the run ended: failed, timed_out or lost", metavar="C"),
+            Option("--cause", "how the run ended: failed, timed_out or lost", metavar="C", words=("failed", "timed_out", "lost")),
             Option("--no-retry", "do not try again", target="retryable", value=False),
             _RUN, _AGENT_2, _KEY, _EXPECT_REV,
         ),
@@ -244,10 +244,10 @@ VERBS: tuple[Verb, ...] = (
     Verb("preflight", "ask whether an agent may begin a task, or do something in its run", "workflows:preflight", section="work", order=110,
         arguments=(Argument("ID", "task ID or a unique part of it", target="task_id"),),
         options=(
-            Option("--point", "read, write, command, network, iterations, duration, files or lines", metavar="P"),
+            Option("--point", "read, write, command, network, iterations, duration, files or lines", metavar="P", words=("read", "write", "command", "network", "iterations", "duration", "files", "lines")),
             Option("--subject", "path, command or host that it is about", metavar="T"),
             Option("--amount", "how much will have been used in all", metavar="N", type="int"),
-            Option("--risk", "risk of what is decided: low, medium or high", metavar="R"),
+            Option("--risk", "risk of what is decided: low, medium or high", metavar="R", words=("low", "medium", "high")),
             Option("--agent", "agent that would begin the task; else the caller", metavar="A"),
             _RUN,
         ),
@@ -258,7 +258,7 @@ VERBS: tuple[Verb, ...] = (
         options=(
             _TASK,
             Option("--also", "another one: all are locked, or none; may be repeated", metavar="PATH", kind="many"),
-            Option("--type", "exclusive (the default) or shared", metavar="T", target="lock_type"),
+            Option("--type", "exclusive (the default) or shared", metavar="T", target="lock_type", words=("exclusive", "shared")),
             _RUN, _EXPECT_REV,
         ),
         example="aof lock src/api.py --task 001"),
@@ -283,13 +283,13 @@ VERBS: tuple[Verb, ...] = (
             Option("--var", "variable to write; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", target="variables", actions=("set",)),
             Option("--scope", "who may write them: shared, an agent, role:NAME or team:NAME; else the writer alone", metavar="S", actions=("set",)),
             Option("--base", "version that was read, so that a later write is noticed; 0: there was none", metavar="N", type="int", actions=("set",)),
-            Option("--conflicts", "for the orchestrator: which of two conflicting writes holds, first or last", metavar="C", actions=("set",)),
+            Option("--conflicts", "for the orchestrator: which of two conflicting writes holds, first or last", metavar="C", actions=("set",), words=("first", "last")),
             Option("--run", "run to act for (else $AOF_RUN_ID)", metavar="R", actions=("set", "decide", "artifact")),
             Option("--expect-rev", "change the task only if it still has this revision", metavar="N", type="int", actions=("set", "decide", "artifact")),
-            Option("--risk", "low, medium or high; above what the agent may take, it becomes an escalation", metavar="R", actions=("decide",)),
+            Option("--risk", "low, medium or high; above what the agent may take, it becomes an escalation", metavar="R", actions=("decide",), words=("low", "medium", "high")),
             Option("--path", "path below the project's folder or the task's, or a URI", metavar="P", actions=("artifact",)),
-            Option("--type", "file, code, document, test_result or review_comment", metavar="T", actions=("artifact",)),
-            Option("--status", "draft, final or superseded", metavar="S", actions=("artifact",)),
+            Option("--type", "file, code, document, test_result or review_comment", metavar="T", actions=("artifact",), words=("file", "code", "document", "test_result", "review_comment")),
+            Option("--status", "draft, final or superseded", metavar="S", actions=("artifact",), words=("draft", "final", "superseded")),
             Option("--description", "what it is", metavar="T", actions=("artifact",)),
         ),
         actions=(
@@ -325,7 +325,7 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("ID", "task ID or a unique part of it", target="task_id"),),
         options=(
             _PARENT_2,
-            Option("--clear", "field to take away: description, agent, team, role, parent, tags, acceptance, constraints, profile, resource, due, owner or estimate; may be repeated", metavar="C", kind="many", type="item"),
+            Option("--clear", "field to take away: description, agent, team, role, parent, tags, acceptance, constraints, profile, resource, due, owner or estimate; may be repeated", metavar="C", kind="many", type="item", words=("description", "agent", "team", "role", "parent", "tags", "acceptance", "constraints", "profile", "resource", "due", "owner", "estimate")),
             _KEY, _EXPECT_REV,
             Option("--text", "description, as Markdown; the work log stays, or - for standard input", metavar="T", type="stdin", target="description", also=("--brief", "--description", "--body")),
             Option("--title", "new title", metavar="T"),
@@ -364,7 +364,7 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--body", "replaces the body, as Markdown, or - for standard input", metavar="T", type="stdin", also=("--brief", "--description")),
-            Option("--status", "new status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S"),
+            Option("--status", "new status: backlog, ready, in-progress, review, blocked, done, cancelled or deadletter", metavar="S", words=("backlog", "ready", "in-progress", "review", "blocked", "done", "cancelled", "deadletter")),
             Option("--wait-for-children", "with status ready: until the tasks below it end"),
             _REASON, _RUN, _AGENT_2, _KEY, _EXPECT_REV,
         ),
@@ -401,7 +401,7 @@ VERBS: tuple[Verb, ...] = (
         arguments=(Argument("ID", "task ID or a unique part of it", target="task_id"),),
         options=(
             _REASON_2,
-            Option("--kind", "kind of obstacle: blocked, waiting_input, waiting_permission, waiting_resource or paused", metavar="K"),
+            Option("--kind", "kind of obstacle: blocked, waiting_input, waiting_permission, waiting_resource or paused", metavar="K", words=("blocked", "waiting_input", "waiting_permission", "waiting_resource", "paused")),
             _KEY, _EXPECT_REV,
         ),
         example='aof block 001 --reason "waiting for credentials"'),
@@ -444,13 +444,13 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             _REASON,
-            Option("--set-priority", "new priority: critical, high, normal or low", metavar="S", target="changes.priority"),
+            Option("--set-priority", "new priority: critical, high, normal or low", metavar="S", target="changes.priority", words=("critical", "high", "normal", "low")),
             Option("--set-agent", "new target agent", metavar="S", target="changes.agent"),
             Option("--set-team", "new target team", metavar="S", target="changes.team"),
             Option("--set-role", "new target role", metavar="S", target="changes.role"),
             Option("--set-tag", "new tag, in place of all; may be repeated", metavar="S", kind="many", target="changes.tags"),
             Option("--set-resource", "new resource", metavar="S", target="changes.resource"),
-            Option("--set-visibility", "new visibility: foreground, background, internal or hidden", metavar="S", target="changes.visibility"),
+            Option("--set-visibility", "new visibility: foreground, background, internal or hidden", metavar="S", target="changes.visibility", words=("foreground", "background", "internal", "hidden")),
             Option("--set-owner", "new owner", metavar="S", target="changes.owner"),
             Option("--set-estimate", "new estimate in minutes", metavar="N", type="int", target="changes.estimate"),
             Option("--dry-run", "report what would be done, and change nothing"),
@@ -550,15 +550,15 @@ VERBS: tuple[Verb, ...] = (
             Option("--subject", "what it is about, on one line", metavar="S", actions=("send",)),
             Option("--text", "the message, or - for standard input", metavar="T", type="stdin", target="body", actions=("send",), also=("--body",)),
             Option("--from", "sender (default: the caller)", metavar="A", target="from_agent", actions=("send", "list")),
-            Option("--type", "what it asks for: notify, request, decision-required, objection or handoff-ready", metavar="T", actions=("send",)),
-            Option("--priority", "acknowledged by the end of the receiver's next turn (P0), of the turn after it (P1), or whenever (P2): P0, P1 or P2", metavar="P", actions=("send",)),
+            Option("--type", "what it asks for: notify, request, decision-required, objection or handoff-ready", metavar="T", actions=("send",), words=("notify", "request", "decision-required", "objection", "handoff-ready")),
+            Option("--priority", "acknowledged by the end of the receiver's next turn (P0), of the turn after it (P1), or whenever (P2): P0, P1 or P2", metavar="P", actions=("send",), words=("P0", "P1", "P2")),
             Option("--related", "message, task or proposal that it refers to", metavar="REF", actions=("send",)),
             Option("--closure-owner", "who is reminded to close it: the sender, or maintainer", metavar="C", actions=("send",)),
-            Option("--review-scope", "how much of the payload is to be reviewed: full, critical-only, interface-only or none", metavar="R", actions=("send",)),
+            Option("--review-scope", "how much of the payload is to be reviewed: full, critical-only, interface-only or none", metavar="R", actions=("send",), words=("full", "critical-only", "interface-only", "none")),
             Option("--needed-by", "time, 'next session' or 'none'", metavar="WHEN", actions=("send",)),
             Option("--payload", "content to review, or - for standard input", metavar="T", type="stdin", actions=("send",)),
-            Option("--format", "what the payload is: full-text or unified-diff", metavar="F", actions=("send",)),
-            Option("--ask", "what to do with the payload: apply-or-counter, review-only or fyi", metavar="A", actions=("send",)),
+            Option("--format", "what the payload is: full-text or unified-diff", metavar="F", actions=("send",), words=("full-text", "unified-diff")),
+            Option("--ask", "what to do with the payload: apply-or-counter, review-only or fyi", metavar="A", actions=("send",), words=("apply-or-counter", "review-only", "fyi")),
             Option("--file", "file that the payload is about; may be repeated", metavar="F", kind="many", target="files", actions=("send",)),
             Option("--topic", "topic in the payload's revision (default: the subject)", metavar="T", actions=("send",)),
             Option("--part", "which part of the payload this is, such as 1/3", metavar="N/M", actions=("send",)),
@@ -567,8 +567,8 @@ VERBS: tuple[Verb, ...] = (
             Option("--cursor", "next page: 'nextCursor' of the page before", metavar="C", actions=("inbox", "list")),
             Option("--reason", "why (it is recorded)", metavar="T", actions=("ack", "action", "block", "close", "escalate")),
             Option("--revision", "revision of the payload that this answers", metavar="REV", actions=("ack", "action")),
-            Option("--disposition", "how it ends; deferred leaves it open, and its reason is the condition that ends the wait: resolved, superseded, withdrawn, abandoned or deferred", metavar="D", actions=("close",)),
-            Option("--status", "only in this status: unread, acknowledged, blocked, actioned or closed", metavar="S", actions=("list",)),
+            Option("--disposition", "how it ends; deferred leaves it open, and its reason is the condition that ends the wait: resolved, superseded, withdrawn, abandoned or deferred", metavar="D", actions=("close",), words=("resolved", "superseded", "withdrawn", "abandoned", "deferred")),
+            Option("--status", "only in this status: unread, acknowledged, blocked, actioned or closed", metavar="S", actions=("list",), words=("unread", "acknowledged", "blocked", "actioned", "closed")),
             Option("--closed", "closed ones too, as the closed summary has them", actions=("list",)),
             Option("--turn-end", "also what an agent must not leave behind at the end of its turn", actions=("check",)),
             Option("--days", "only those closed at least so many days ago", metavar="N", type="int", actions=("archive",)),
@@ -594,23 +594,23 @@ VERBS: tuple[Verb, ...] = (
             Argument("ID", "the handoff's ID or its beginning (with group: the broadcast's; with chain: a task)", required=False, target="handoff_id"),
         ),
         options=(
-            Option("--type", "how control passes: sequential, delegation, broadcast or escalation", metavar="T", actions=("new",)),
+            Option("--type", "how control passes: sequential, delegation, broadcast or escalation", metavar="T", actions=("new",), words=("sequential", "delegation", "broadcast", "escalation")),
             Option("--task", "task that is handed over", metavar="ID", actions=("new", "list")),
             Option("--reason", "why (it is recorded)", metavar="T", actions=("new", "accept", "reject", "defer", "reroute", "withdraw", "resend")),
             Option("--from", "sender", metavar="A", target="from_agent", actions=("new", "list")),
             Option("--to", "receiver; several for a broadcast; may be repeated (with commas)", metavar="B", kind="many", actions=("new", "return", "escalate", "reroute", "list")),
             Option("--rationale", "why this decision was made; an escalation needs it", metavar="R", actions=("new", "escalate")),
-            Option("--risk", "how risky the work is: low, medium or high", metavar="R", actions=("new",)),
+            Option("--risk", "how risky the work is: low, medium or high", metavar="R", actions=("new",), words=("low", "medium", "high")),
             Option("--timeout", "how long to wait for the result, as 30m; a number counts seconds; default of a delegation: handoff.defaultTimeout in aof.toml", metavar="S", actions=("new",)),
-            Option("--on-timeout", "what happens when no result comes in time: retry, escalate or fail", metavar="O", actions=("new",)),
+            Option("--on-timeout", "what happens when no result comes in time: retry, escalate or fail", metavar="O", actions=("new",), words=("retry", "escalate", "fail")),
             Option("--capability", "required capability, as NAME or NAME:0.8 for a least proficiency; may be repeated", metavar="C", kind="many", type="item", target="capabilities", actions=("new",)),
             Option("--level", "autonomy level that the work needs", metavar="N", type="int", target="autonomy_budget", actions=("new",)),
-            Option("--aggregation", "when a broadcast has succeeded: all, any or majority", metavar="A", actions=("new",)),
+            Option("--aggregation", "when a broadcast has succeeded: all, any or majority", metavar="A", actions=("new",), words=("all", "any", "majority")),
             Option("--no-return", "receiver of a broadcast that owes no return; may be repeated", metavar="N", kind="many", value=False, actions=("new",)),
             Option("--wait", "hold the sender's own task until the return", actions=("new",)),
             Option("--segment-complete", "the sender's part of the task is complete", actions=("new",)),
             Option("--history", "message of the conversation so far; may be repeated", metavar="JSON", kind="many", type="item", actions=("new",)),
-            Option("--transfer-mode", "how much of the conversation goes along: full, summary or relevant_only", metavar="T", actions=("new",)),
+            Option("--transfer-mode", "how much of the conversation goes along: full, summary or relevant_only", metavar="T", actions=("new",), words=("full", "summary", "relevant_only")),
             Option("--max-messages", "at most so many messages", metavar="N", type="int", actions=("new",)),
             Option("--include", "kind of messages: system_messages, tool_calls, tool_results, agent_reasoning; a JSON object or @FILE works too; may be repeated", metavar="K=JSON", kind="many", type="object", actions=("new",)),
             Option("--summary", "summary of the conversation", metavar="S", actions=("new",)),
@@ -624,9 +624,9 @@ VERBS: tuple[Verb, ...] = (
             Option("--no-wait", "go on without waiting for the answer to an escalation", actions=("new",)),
             Option("--agent", "who acts: the addressee, or the sender where that is asked for", metavar="A", actions=("accept", "reject", "defer", "return", "answer", "escalate", "reroute", "withdraw", "resend")),
             Option("--estimate", "when it will be done, as 2026-02-21T12:00:00Z", metavar="TIME", target="estimated_completion", actions=("accept", "defer")),
-            Option("--status", "how the work ended: success, partial, failed or timeout", metavar="S", actions=("return", "answer")),
+            Option("--status", "how the work ended: success, partial, failed or timeout", metavar="S", actions=("return", "answer"), words=("success", "partial", "failed", "timeout")),
             Option("--result", "result: text, or any JSON", metavar="JSON", actions=("return",)),
-            Option("--content-type", "what the result is: text, json or artifact_ref", metavar="C", actions=("return",)),
+            Option("--content-type", "what the result is: text, json or artifact_ref", metavar="C", actions=("return",), words=("text", "json", "artifact_ref")),
             Option("--tokens", "tokens that it took", metavar="N", type="int", target="tokens_consumed", actions=("return",)),
             Option("--notes", "remarks for the sender", metavar="N", actions=("return",)),
             Option("--text", "the answer, or - for standard input", metavar="T", type="stdin", actions=("answer",)),
@@ -675,16 +675,16 @@ VERBS: tuple[Verb, ...] = (
             Option("--session-id", "ID of the session, unique in the project", metavar="S", actions=("init", "amend")),
             Option("--project", "the project", metavar="P", actions=("init", "amend")),
             Option("--milestone", "what the session works towards", metavar="M", actions=("init", "amend")),
-            Option("--risk", "Low, Medium or High", metavar="R", target="risk_tier", actions=("init", "amend")),
+            Option("--risk", "Low, Medium or High", metavar="R", target="risk_tier", actions=("init", "amend"), words=("Low", "Medium", "High")),
             Option("--participant", "somebody who takes part, as NAME:ROLE:LANE, with :MODEL behind it if you like; the roles Maintainer and Observer have no lane; may be repeated", metavar="P", kind="many", target="participants", actions=("init", "amend")),
             Option("--lane", "files that somebody owns, as LANE:OWNER:PATTERN,PATTERN; may be repeated", metavar="L", kind="many", target="lanes", actions=("init", "amend")),
             Option("--contract", "file that several lanes build against", metavar="C", actions=("init", "amend")),
             Option("--contract-owner", "who owns the contract", metavar="C", actions=("init", "amend")),
             Option("--contract-tests", "tests that validate the contract", metavar="C", actions=("init", "amend")),
-            Option("--contract-status", "Not started, Draft or Locked", metavar="C", actions=("init", "amend")),
-            Option("--decision-mode", "consent, quorum or maintainer-adjudicated", metavar="D", actions=("init", "amend")),
+            Option("--contract-status", "Not started, Draft or Locked", metavar="C", actions=("init", "amend"), words=("Not started", "Draft", "Locked")),
+            Option("--decision-mode", "consent, quorum or maintainer-adjudicated", metavar="D", actions=("init", "amend"), words=("consent", "quorum", "maintainer-adjudicated")),
             Option("--objection-window", "how long objections may take, such as '1 cycle'", metavar="O", actions=("init", "amend")),
-            Option("--cross-review", "aspirational or mandatory", metavar="C", target="cross_review_mode", actions=("init", "amend")),
+            Option("--cross-review", "aspirational or mandatory", metavar="C", target="cross_review_mode", actions=("init", "amend"), words=("aspirational", "mandatory")),
             Option("--merge-policy", "when work is merged", metavar="M", actions=("init", "amend")),
             Option("--test-policy", "which tests must pass", metavar="T", actions=("init", "amend")),
             Option("--auto", "what needs nobody's approval; may be repeated", metavar="T", kind="many", actions=("init", "amend")),
@@ -700,7 +700,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--close-lane", "lane that ends; may be repeated", metavar="L", kind="many", target="close_lanes", actions=("amend",)),
             Option("--done", "kickoff item that is done, by its number; may be repeated", metavar="N", kind="many", type="item", actions=("amend",)),
             Option("--undone", "kickoff item that is not done; may be repeated", metavar="N", kind="many", type="item", actions=("amend",)),
-            Option("--status", "'Accepted' or 'Accepted with reservations'", metavar="S", actions=("sign",)),
+            Option("--status", "'Accepted' or 'Accepted with reservations'", metavar="S", actions=("sign",), words=("Accepted", "Accepted with reservations")),
             Option("--notes", "reservations, or what the maintainer should know", metavar="N", actions=("sign",)),
             Option("--changed", "file that has changed, relative to the project; may be repeated", metavar="FILE", kind="many", actions=("check",)),
             Option("--git", "check: compare the files that git says have changed since", metavar="REV", actions=("check",)),
@@ -723,13 +723,13 @@ VERBS: tuple[Verb, ...] = (
             Option("--cron", "minute, hour, day of month, month and day of week, or @daily", metavar="C", actions=("add",)),
             Option("--at", "time of a job that runs once, such as 2026-03-02T09:00", metavar="A", actions=("add",)),
             Option("--timezone", "time zone of both, such as Europe/Berlin", metavar="T", actions=("add",)),
-            Option("--missed", "what to do about times when nothing ran: skip, once (the newest) or all", metavar="M", actions=("add",)),
+            Option("--missed", "what to do about times when nothing ran: skip, once (the newest) or all", metavar="M", actions=("add",), words=("skip", "once", "all")),
             Option("--item", "task of a batch, as a JSON object; may be repeated", metavar="JSON", kind="many", type="item", target="items", actions=("add",)),
             Option("--text", "description, as Markdown, or - for standard input", metavar="T", type="stdin", target="brief", actions=("add",), also=("--brief", "--description", "--body")),
             Option("--agent", "agent that it is reserved for", metavar="A", actions=("add",)),
             Option("--team", "target team", metavar="T", actions=("add",)),
             Option("--role", "target role", metavar="R", actions=("add",)),
-            Option("--priority", "critical, high, normal or low", metavar="P", actions=("add",)),
+            Option("--priority", "critical, high, normal or low", metavar="P", actions=("add",), words=("critical", "high", "normal", "low")),
             Option("--tag", "tag; may be repeated", metavar="T", kind="many", target="tags", actions=("add",)),
             Option("--workflow", "workflow to pass through", metavar="W", actions=("add",)),
             Option("--parent", "parent task", metavar="ID", target="parent_id", actions=("add",)),
@@ -754,12 +754,12 @@ VERBS: tuple[Verb, ...] = (
         ),
         options=(
             Option("--agent", "agent that says it; else the caller", metavar="A", actions=("now", "add", "show", "compact")),
-            Option("--line", "pinned line; the last two are the maintainer's: now, focus or checkpoint", metavar="L", actions=("now",)),
-            Option("--type", "type of the entry: task.claimed, task.completed, handoff.posted, proposal.created, proposal.amended, objection.raised, decision.recorded or escalation.requested", metavar="T", actions=("add", "show")),
+            Option("--line", "pinned line; the last two are the maintainer's: now, focus or checkpoint", metavar="L", actions=("now",), words=("now", "focus", "checkpoint")),
+            Option("--type", "type of the entry: task.claimed, task.completed, handoff.posted, proposal.created, proposal.amended, objection.raised, decision.recorded or escalation.requested", metavar="T", actions=("add", "show"), words=("task.claimed", "task.completed", "handoff.posted", "proposal.created", "proposal.amended", "objection.raised", "decision.recorded", "escalation.requested")),
             Option("--subject", "title of the entry", metavar="S", actions=("add",)),
             Option("--body", "more about it, or - for standard input", metavar="T", type="stdin", actions=("add", "decide")),
             Option("--task", "task that it is about", metavar="ID", actions=("add", "decide", "show")),
-            Option("--status", "of a handoff: In progress, Ready for review, Ready for merge or Complete", metavar="S", actions=("add",)),
+            Option("--status", "of a handoff: In progress, Ready for review, Ready for merge or Complete", metavar="S", actions=("add",), words=("In progress", "Ready for review", "Ready for merge", "Complete")),
             Option("--changed", "changed file, or none; may be repeated", metavar="F", kind="many", actions=("add",)),
             Option("--test", "tests that ran with their result, or none; may be repeated", metavar="T", kind="many", target="tests", actions=("add",)),
             Option("--risk", "risk or assumption, or none; may be repeated", metavar="R", kind="many", target="risks", actions=("add",)),
@@ -779,7 +779,7 @@ VERBS: tuple[Verb, ...] = (
             Option("--proposal", "what is proposed, or - for standard input", metavar="T", type="stdin", actions=("add",)),
             Option("--rollback", "how to undo what is proposed", metavar="T", actions=("add",)),
             Option("--deadline", "until when somebody may object", metavar="T", actions=("add",)),
-            Option("--proposal-status", "proposal: open, accepted, rejected or superseded", metavar="S", actions=("add",)),
+            Option("--proposal-status", "proposal: open, accepted, rejected or superseded", metavar="S", actions=("add",), words=("open", "accepted", "rejected", "superseded")),
             Option("--decides", "who must decide what is escalated", metavar="A", actions=("add",)),
             Option("--link", "entry, task, message, proposal or file that it refers to; may be repeated", metavar="L", kind="many", target="links", actions=("add", "decide")),
             Option("--level", "level of the escalation ladder; 4 is the maintainer's", metavar="N", type="int", actions=("add", "decide")),
@@ -838,7 +838,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("export", "write the whole data directory, or a list of tasks, into a file", "interchange:export_any", section="data", order=60,
         arguments=(Argument("FILE", "the file to write", required=False, target="file"),),
         options=(
-            Option("--format", "tasks as json or csv (else as FILE ends, or everything)", metavar="F"),
+            Option("--format", "tasks as json or csv (else as FILE ends, or everything)", metavar="F", words=("json", "csv")),
             _STATUS, _AGENT, _TAG, _SEARCH, _PRIORITY, _PARENT, _CREATED_AFTER, _CREATED_BEFORE, _UPDATED_AFTER,
             _UPDATED_BEFORE, _DUE_BEFORE, _OVERDUE, _ARCHIVED, _SORT, _REVERSE, _LIMIT_2, _CURSOR,
         ),
@@ -847,7 +847,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("import", "import tasks of another tool, or an exported data directory", "interchange:import_any", section="data", order=70,
         arguments=(Argument("FILE", "the file or folder to read; without --from: an archive that 'aof export' wrote", required=False, target="file"),),
         options=(
-            Option("--from", "the tool that the tasks come from: backlog, beads, taskmaster, github or csv", metavar="TOOL", target="source"),
+            Option("--from", "the tool that the tasks come from: backlog, beads, taskmaster, github or csv", metavar="TOOL", target="source", words=("backlog", "beads", "taskmaster", "github", "csv")),
             Option("--dry-run", "report what would be imported, and change nothing"),
         ),
         help="With --from, the tasks of a file or folder come into this data directory; again, only those that are new. Without it, a data directory is created from an exported file.",

@@ -63,7 +63,7 @@ def find_verb(word: str) -> Verb:
         if word == verb.name or word in verb.aliases or word in verb.former:
             return verb
 
-    meant = word.lower().replace("_", "-")
+    meant = _folded(word)
     if meant != word or meant in aliases.VERBS:
         return find_verb(aliases.VERBS.get(meant, meant))
     instead = f"aof show {word}" if is_task(word) else aliases.INSTEAD.get(word)
@@ -174,8 +174,8 @@ def _take(option: Option, inline: str | None, rest: list[str], into: dict[str, A
 
 
 def _typed(option: Option, text: str) -> Any:
-    if option.name == "--status":  # people write in_progress and DONE
-        return text.lower().replace("_", "-")
+    if option.words:  # people write in_progress and DONE
+        return next((one for one in option.words if _folded(one) == _folded(text)), text)
     try:
         if option.type == "seconds":
             return _seconds(text)
@@ -184,6 +184,11 @@ def _typed(option: Option, text: str) -> Any:
         wanted = _WANTED.get(option.type, "a number")
         hint = f"{option.name} {option.metavar}: {option.help}"
         raise UsageError(f"{option.name} needs {wanted}, not {text[:40]!r}", hint) from None
+
+
+def _folded(word: str) -> str:
+    """A word without what people vary."""
+    return word.strip().lower().replace("_", "-").replace(" ", "-")
 
 
 def _seconds(text: str) -> float:
