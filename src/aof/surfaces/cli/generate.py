@@ -188,7 +188,7 @@ def spelled(operation: Operation) -> list[Parameter]:
 
 
 def _unwrapped(hint: Any) -> tuple[Any, str, Spelling, tuple[str, ...]]:
-    """A type without what only says how it is written; what it means, how it is spelled, and the words that it takes."""
+    """A type without what only says how it is written; its meaning, its spelling, and the words that it takes."""
     kind, description, spelling, words = hint, "", Spelling(), tuple[str, ...]()
     while True:
         if get_origin(kind) is Annotated:
