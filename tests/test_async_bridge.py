@@ -10,7 +10,7 @@ import anyio
 import msgspec
 import pytest
 
-from aof.api.async_bridge import Follower, asked
+from aof.api.async_bridge import Follower, perform_async
 from aof.api.catalogue import BY_NAME
 from aof.kernel.declarations import Params
 from aof.testing import memory_fabric
@@ -60,10 +60,10 @@ def test_however_many_long_sends_there_are_other_calls_find_a_thread() -> None:
         with anyio.fail_after(_BOUND):
             async with anyio.create_task_group() as group:
                 for _ in range(100):
-                    group.start_soon(asked, follower, _send(["talk"] * 1_000), blocked)
+                    group.start_soon(perform_async, follower, _send(["talk"] * 1_000), blocked)
                 await anyio.wait_all_tasks_blocked()
                 try:
-                    assert await asked(follower, _send(["talk"]), lambda _params: "answered") == "answered"
+                    assert await perform_async(follower, _send(["talk"]), lambda _params: "answered") == "answered"
                 finally:
                     released.set()
 

@@ -1,4 +1,4 @@
-"""What somebody has written into `aof.toml`, checked against the types of the settings. Must not know any of them."""
+"""Parses `aof.toml` and checks its values against the types of the settings. Must not know any single setting."""
 
 from __future__ import annotations
 

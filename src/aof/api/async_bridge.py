@@ -1,7 +1,7 @@
-"""The one way from async to sync: what servers share that wait for many clients at once.
+"""Calls of the synchronous fabric from asynchronous servers, without holding a thread while a call waits.
 
-The fabric is synchronous, and a server has few threads for it. So a waiting call holds none: `Follower` looks at
-the log for all of them, and `asked` makes a call that waits for work as many short ones. Must not know any surface.
+A server has few threads. So `Follower` watches the log for all clients at once, and `perform_async` makes a call that
+waits for work as many short ones. Must not know any surface.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONG_SEND = 10  # messages; more of them take a while, and leave threads to the
 
 
 class Follower:
-    """One look at the log for all who wait: many cost one thread, and none costs none. `portable` is for all, too."""
+    """Watches the log in one thread for all clients that wait, and only while one does. They share `portable`, too."""
 
     def __init__(self, fabric: Fabric) -> None:
         self.fabric = fabric
@@ -49,7 +49,7 @@ class Follower:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Look at the log until the context ends."""
+        """Watch the log until the context ends."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._look)
             yield
@@ -86,12 +86,12 @@ class Follower:
         return self.head > seq
 
 
-async def asked(
+async def perform_async(
     follower: Follower, params: Params, work: Callable[[Params], _Answer], gone: Gone | None = None
 ) -> _Answer:
-    """Do the work in a thread. What waits for something to do tries again whenever something has happened.
+    """Perform a call in a thread; a call that waits for work is tried again after each event.
 
-    `gone` tells that nobody waits for the answer any more: nothing is claimed for a caller that has gone.
+    `gone` tells that the caller is no longer connected: then nothing is claimed for it.
     """
     wait = params.given().get("wait", 0)
     if isinstance(params, BY_NAME["ask"].parameters) and wait:

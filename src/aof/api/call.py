@@ -246,7 +246,7 @@ def perform(
 
 
 def warning(fabric: Fabric) -> str:
-    """What who has only read should know: that there are several histories, and this was one. Empty where not."""
+    """A warning for readers that there are several histories and this was one of them; empty where there is one."""
     files = fabric.store.working_copy
     with suppress(AofError):  # who could answer without the log need not fail over it
         if files is not None and (histories := files.tips()) > 1:
@@ -364,7 +364,7 @@ HELP: Final = "aof_help"  # the tool that explains all others, to readers who ar
 
 
 def reader_of(caller: Caller, tiers: tuple[str, ...] = ("all",)) -> HintReader:
-    """What a caller over the wire can call, of what a surface tells it about."""
+    """The reader of hints that a caller is, on a surface that lists these tiers."""
     bound = caller.proven and caller.role != "admin"
     return HintReader(tiers=tiers, scope=caller.scope, actor=caller.actor if bound else None)
 

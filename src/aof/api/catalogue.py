@@ -229,10 +229,10 @@ _VALUES: Final = ("enum", "default", "const", "required")  # what holds data, no
 
 
 def plain_schema(schema: Any, *, defaults: bool = True, opened: bool = False) -> Any:
-    """The same schema in that subset.
+    """The schema in the subset of JSON Schema that every client takes.
 
-    Without `defaults`, nothing says which value stands for what is left out: in an answer nobody may assume one. With
-    `opened`, an object of unknown properties says that it takes any, which some generators do not take for granted.
+    Without `defaults` it names none: in an answer nobody may assume one. With `opened`, an object of unknown properties
+    says that it takes any, which some generators do not take for granted.
     """
     again = partial(plain_schema, defaults=defaults, opened=opened)
     if isinstance(schema, list):

@@ -491,7 +491,7 @@ def _char(char: str) -> str:
 
 
 def value_findings(charter: Charter, lines: dict[int, int]) -> Iterator[DocumentFinding]:
-    """Values that a charter cannot have; `lines` are the lines of the sections."""
+    """Problems with single values of a charter; `lines` are the lines of its sections."""
     yield from _one_of(lines.get(1, 1), "risk_tier", "Risk tier", charter.risk_tier, RISK_TIERS)
     contract, rules = charter.contract, charter.governance
     if contract.location:
@@ -525,7 +525,10 @@ def _one_of(line: int, code: str, what: str, value: str, allowed: Sequence[str])
 
 
 def roster_findings(charter: Charter, line: int, chart: OrgChart | None) -> Iterator[DocumentFinding]:
-    """One maintainer, everybody once, everybody who works with a lane, and nobody that the org chart does not know."""
+    """Problems with the roster.
+
+    There is one maintainer, nobody is listed twice, who works has a lane, and the org chart knows everybody.
+    """
     maintainers = [one for one in charter.roster if one.is_maintainer]
     if len(maintainers) != 1:
         at = maintainers[1].line if maintainers else line
@@ -563,7 +566,7 @@ def _of_chart(charter: Charter, line: int, chart: OrgChart | None, seen: set[str
 
 
 def lane_findings(lanes: Sequence[CharterLane]) -> Iterator[DocumentFinding]:
-    """Every file has one owner: lanes of two owners that meet in a path are named with that path."""
+    """Lanes of two owners that claim the same file; each problem names a path that both match."""
     names = Counter(lane.name for lane in lanes)
     for place, lane in enumerate(lanes):
         if names[lane.name] > 1:
@@ -582,7 +585,7 @@ def lane_findings(lanes: Sequence[CharterLane]) -> Iterator[DocumentFinding]:
 
 
 def kickoff_findings(charter: Charter, line: int, *, status_block: bool) -> Iterator[DocumentFinding]:
-    """What stands between the charter and the start of work, ticked or not."""
+    """What still has to be done before work may start, whether or not its item is ticked."""
     true = {
         1: bool(charter.lanes) and not any(True for _ in lane_findings(charter.lanes)),
         2: not charter.contract.location or charter.contract.status == "Locked",

@@ -217,7 +217,7 @@ _READ: Final = frozenset({PATH, ARCHIVE, CHARTER})
 
 
 class ConflictEntry(PostEntry, frozen=True, kw_only=True):
-    """An entry whose rules look at what was posted before."""
+    """An entry about a proposal or a disagreement, whose rules look at what was posted before."""
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
         """The whole WORKLOG, and the charter."""
@@ -302,7 +302,7 @@ class SettleConflict(ConflictEntry, frozen=True, kw_only=True):
 
 
 class PostDefault(ConflictEntry, frozen=True, kw_only=True):
-    """What is done for the time being, flagged for the maintainer."""
+    """Go on with the lower-risk way for the time being, flagged for the maintainer."""
 
     conflict: str
 

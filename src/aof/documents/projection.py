@@ -1,4 +1,4 @@
-"""What all documents share: how one follows the log and its files a merge, and what every command about one checks."""
+"""What all documents share: how one follows the log, is rebuilt after a merge, and what commands on one check."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Facts(Protocol):
 
 
 class PastEvents(msgspec.Struct, frozen=True):
-    """The events before the fresh ones, newest first. `applied`: each of them was written to the file once.
+    """The events before the fresh ones, newest first. `applied` says that each was written to the file once.
 
-    It is given where the file is not as AOF has left it: a person has written it, or nobody knows who has.
+    Only given where the file is not as AOF has left it.
     """
 
     events: Iterator[Event]
@@ -92,9 +92,9 @@ class Projection:
         return None
 
     def rewrite(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
-        """The files with what the events say, and with what was written before and is missing at their end.
+        """The files after the fresh events, with earlier text that is missing at their end written again.
 
-        Where the past is given, fresh events may stand in the file already: a writer may have died after writing it.
+        With `past`, the file may hold fresh events already: a writer may have died after writing it.
         """
         if past is None or not (self._anew or any(hand_edits.is_marked(files.text(path)) for path in self.files)):
             return self.updated(files, fresh, past, facts)
@@ -111,7 +111,7 @@ class Projection:
         return Rewritten({path: text for path, text in texts.items() if text}, written.note)
 
     def updated(self, files: Files, fresh: Sequence[Event], past: PastEvents | None, facts: Facts) -> Rewritten:
-        """The same as `rewrite`, of files that git has not merged."""
+        """The result of `rewrite` for files without marks of a merge."""
         raise NotImplementedError
 
     def with_hand_written(

@@ -1,4 +1,4 @@
-"""Every document that follows the log, by name, and their texts as they are read: caught up, under their locks.
+"""The documents by name, and how to read one: its text is brought up to date with the log first, under its lock.
 
 Must not know what any single document says.
 """

@@ -485,10 +485,11 @@ def entry_name(entry: Entry) -> str:
 def lost_entries(
     entries: Sequence[Entry], events: Iterable[Event], text_of: EntryText, *, nearby: bool = True
 ) -> Iterator[tuple[Event, Entry, Entry | None]]:
-    """Each entry of the log that is not there as it was written, with what stands in its place; None: it is gone.
+    """Entries of the log that the file lacks or has in another form, each with that form; None where it is gone.
 
-    What the log has is in nobody's place. A line without a date of its own stands in the session that was open, and
-    that is a later day's where the clock was set back. Without `nearby`, only author and time tell an entry.
+    An entry that the log has is never the changed form of another one. A line without a date of its own belongs to the
+    session that was open, which may be of a later day where the clock was set back. Without `nearby`, only author and
+    time identify an entry.
     """
     there = _EntriesLeft(entries)
     sessions = {entry.date: entry.session for entry in entries}

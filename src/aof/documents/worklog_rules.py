@@ -527,7 +527,7 @@ def _talk(loose: Sequence[Entry]) -> Iterator[Finding]:
 def log_findings(
     entries: Sequence[Entry], decisions: Sequence[Decided], events: Iterable[Event], text_of: EntryText
 ) -> Iterator[Finding]:
-    """Entries and rows that the log has and the file has not, or has in another form."""
+    """Entries and decisions that the log has and the file lacks, or has in another form."""
     known = list(events)
     for event, wanted, there in lost_entries(entries, known, text_of):
         author = event.payload.get("actor") or wanted.actor
@@ -543,7 +543,7 @@ def log_findings(
 
 
 def edit_findings(text: str) -> Iterator[Finding]:
-    """What people have changed by hand and nobody has settled, from the file that keeps it."""
+    """Edits by hand that the file of edits keeps and that nobody has settled."""
     fix = "if it is meant, post a counter-recommendation or a further decision; then delete its section of that file"
     for line, edit in hand_edits.kept_edits(text):
         yield Finding(code="entry_edited", severity="error", at=(EDITS,), detail=edit.what, fix=fix, line=line)
@@ -564,7 +564,7 @@ def _of_rows(found: Sequence[Decided], events: Iterable[Event]) -> Iterator[Find
 
 
 def index_findings(known: Worklog, archived: Worklog) -> Iterator[Finding]:
-    """Each decision has a row, and each row leads somewhere."""
+    """Decisions without a row in the index, and rows that lead nowhere."""
     rows = [row.decision for row in (*known.decisions, *archived.decisions)]
     for entry in known.entries:
         if entry.form == "decision" and str(entry.fields["Decision"]).strip() not in rows:
@@ -594,7 +594,7 @@ def link_findings(entries: Iterable[Entry], known: Callable[[str], bool]) -> Ite
 
 
 def evidence_findings(entries: Iterable[Entry]) -> Iterator[Finding]:
-    """Entries that complete something say what was tested."""
+    """Entries that complete something and do not say what was tested."""
     for entry in entries:
         if event_type(entry) == "task.completed" and entry.form == "handoff" and "Tests run" not in entry.fields:
             fix = "add 'Tests run: none' or what ran"
@@ -602,7 +602,7 @@ def evidence_findings(entries: Iterable[Entry]) -> Iterator[Finding]:
 
 
 def unreported_task_findings(entries: Iterable[Entry], done: Iterable[str]) -> Iterator[Finding]:
-    """Tasks that are done and that no entry completes."""
+    """Tasks that are done although no entry completes them."""
     told: set[str] = set()
     for entry in entries:
         if event_type(entry) in ("task.completed", "handoff.posted", UNKNOWN):
@@ -614,7 +614,7 @@ def unreported_task_findings(entries: Iterable[Entry], done: Iterable[str]) -> I
 
 
 def long_work_findings(entries: Sequence[Entry], minutes: dict[str, float]) -> Iterator[Finding]:
-    """Quick lines for work that took long, where no full handoff tells more."""
+    """Quick lines for work that took long, where no full handoff says more."""
     full = {link for entry in entries if entry.form == "handoff" for link in links(entry)}
     for entry in entries:
         if entry.form != "quick" or event_type(entry) != "task.completed":

@@ -1,4 +1,4 @@
-"""What a run may touch: who takes part in the work on a task, locks on files, and the check before a step."""
+"""Who may write to the shared context, locks on files, and the preflight check before a step of a run."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def subject_task(records: Records, command: OnTask) -> Task | AofError:
 
 
 def holding(task: Task, command: OnTask) -> Lease | AofError:
-    """The lease that the caller holds: the task's own or that of a hop; else why it holds none."""
+    """The lease that the caller holds, of the task or of a hop; else the refusal that says why it holds none."""
     if task.gated:
         hop = hops.held_hop(task, workflow_of(task), command)
         if isinstance(hop, AofError):
@@ -231,7 +231,7 @@ def _of_run(records: Records, command: LockFiles | UnlockFiles) -> tuple[Task, t
 
 
 def normalised_all(paths: tuple[str, ...]) -> tuple[str, ...] | AofError:
-    """Each path in its one spelling, once."""
+    """The paths, each normalised and listed once."""
     if not paths:
         return InvalidInput("'paths' must name at least one file", "name what the run will write, such as src/api.py")
     if len(paths) > limits.ITEMS:
@@ -263,13 +263,13 @@ def lock_alive(records: Records, owner: Task, lock: FileLock, now: int) -> bool:
 
 
 def unlocked(owner: Task, locks: tuple[FileLock, ...], reason: str) -> Draft:
-    """The event that ends locks of one run."""
+    """The event that releases locks of one run."""
     payload = {"paths": [lock.path for lock in locks], "agent": locks[0].agent, "reason": reason}
     return Draft(type="file.unlocked", task_id=owner.id, run_id=locks[0].run_id, payload=payload)
 
 
 def locked_by(owner: Task, lock: FileLock, paths: tuple[str, ...]) -> FileLocked:
-    """The refusal that says who holds what, and since when."""
+    """The refusal that names who holds which lock, and since when."""
     path = next(path for path in paths if overlap(lock.path, path))
     what = f"'{path[:80]}' is locked" if path == lock.path else f"'{path[:80]}' overlaps '{lock.path[:80]}', locked"
     return FileLocked(
@@ -328,7 +328,7 @@ class Preflight(OwnRule, frozen=True, kw_only=True):
         return Needs(write=frozenset({self.task_id}))
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
-        """The ruling, as an event: also one that blocks is an answer."""
+        """The ruling as an event; one that blocks is an answer, too, and no refusal."""
         task = subject_task(records, self)
         if isinstance(task, AofError):
             return task

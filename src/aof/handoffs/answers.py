@@ -168,7 +168,7 @@ class RejectHandoff(OnHandoff, frozen=True, kw_only=True):
 def turned_down(
     records: Records, task: Task, handoff: Handoff, reason: str, now: int, *, by: str | None = None
 ) -> tuple[Draft, ...]:
-    """The rejection, and where the work goes from here; a broadcast may be decided by it."""
+    """The events of a rejection: the work goes on with another agent or a person, and a broadcast may be decided."""
     over = _replace(handoff, state="rejected")
     notify = rules.orchestrator(records.policy, handoff)
     first = rejected(task, handoff, reason, now, notify=notify, by=by)
@@ -179,7 +179,7 @@ def turned_down(
 
 
 def released(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
-    """The sender goes on once nothing more can come: of a single handoff, or of the whole group."""
+    """The events that let the sender go on once no more results can come, of one handoff or of its whole group."""
     if handoff.broadcast_group_id is not None and aggregated(_members(records, handoff)).state == "open":
         return ()
     return rules.sender_resumed(records, handoff)

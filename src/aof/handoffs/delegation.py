@@ -1,4 +1,4 @@
-"""Delegation by message: the request and the answer of AOF/1, the brief that the child's folder gets, and silence."""
+"""Delegation by AOF/1 messages: the request, its answer, the brief in the child's folder, and missing answers."""
 
 from __future__ import annotations
 

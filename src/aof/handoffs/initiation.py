@@ -374,7 +374,7 @@ def started(records: Records, task: Task, handoff: Handoff, now: int) -> tuple[D
 
 
 def passed_on(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
-    """A receiver did not take it: to an alternative, at most three times, and then to a person.
+    """The events after a receiver did not take a handoff: to an alternative, at most three times, then to a person.
 
     A broadcast asks those that were named, and counts without the others.
     """
@@ -392,14 +392,14 @@ def passed_on(records: Records, task: Task, handoff: Handoff, reason: str, now: 
 def rerouted(  # noqa: PLR0917 - who, whereto and why
     records: Records, task: Task, handoff: Handoff, target: str, reason: str, now: int
 ) -> tuple[Draft, ...]:
-    """The same payload goes to an agent that was chosen."""
+    """The events that send the same payload to another agent."""
     chosen = successor(records, task, handoff, target, reason, reroutes=handoff.reroutes + 1)
     moved = step("handoff.rerouted", handoff, forwarded_to=chosen.id, toAgent=chosen.to_agent, reason=reason)
     return (moved, *started(records, task, chosen, now))
 
 
 def escalated_further(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
-    """The handoff goes to the next agent of the escalation chain, or to a person at its end."""
+    """The events that pass a handoff to the next agent of the escalation chain, or to a person at its end."""
     asked = (handoff.from_agent, *handoff.tried, handoff.to_agent)
     target = rules.next_level(records.policy, handoff.from_agent, handoff, asked)
     return escalated_to(records, task, handoff, target, reason, now)
@@ -408,7 +408,7 @@ def escalated_further(records: Records, task: Task, handoff: Handoff, reason: st
 def escalated_to(  # noqa: PLR0917 - who, whereto and why
     records: Records, task: Task, handoff: Handoff, target: str, reason: str, now: int
 ) -> tuple[Draft, ...]:
-    """The handoff goes to an agent of the escalation chain; or to a person: whoever of them takes it first."""
+    """The events that pass a handoff to an agent of the escalation chain, or to people: whoever accepts first."""
     level = min(handoff.level + 1, MAX_LEVEL) if handoff.type == "escalation" else handoff.level
     chosen = successor(records, task, handoff, target, reason, level=level)
     record = audited("escalated", task, handoff, reason=reason, notes=f"to {target}")
@@ -500,7 +500,7 @@ class Escalate(OnHandoff, frozen=True, kw_only=True):
 
 
 def closed_refusal(handoff: Handoff) -> HandoffClosed:
-    """The refusal of an answer to what has one."""
+    """The refusal to answer a handoff that has its final answer."""
     return HandoffClosed(
         f"handoff {handoff.id} is {handoff.state} already",
         "look at what became of it",
@@ -520,7 +520,7 @@ def not_accepted_refusal(handoff: Handoff) -> NotAccepted:
 
 
 def depth_refusal(handoff: Handoff) -> EscalationDepth:
-    """The refusal of a fourth level."""
+    """The refusal to escalate further than the third level."""
     return EscalationDepth(
         f"{handoff.task_id} has been escalated {handoff.level} times, and {handoff.to_agent} has it: "
         f"{MAX_LEVEL} is the most",

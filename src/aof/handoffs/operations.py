@@ -744,7 +744,7 @@ def _follow(context: CallContext) -> None:
 
 
 class HandoffCache:
-    """Remembers what it has read for as long as a task stays as it was."""
+    """Reads handoffs of tasks for the scheduler, and again only after a task has changed."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -772,7 +772,7 @@ class HandoffCache:
         return frozenset((task.id, one.trigger, one.reason) for task in handed for one in self._all(task))
 
     def forget(self, tasks: Iterable[Task]) -> None:
-        """Remember only these."""
+        """Drop all but these tasks from the cache."""
         kept = {task.id for task in tasks}
         self._known = {name: known for name, known in self._known.items() if name in kept}
 

@@ -286,9 +286,9 @@ def runs_task(task: Task | None, agent: str) -> bool:
 
 
 def made_to_wait(task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
-    """The sender's run ends, and its task is blocked until the return; a group waits as one.
+    """The events that end the sender's run and block its task until the return; a group blocks it as one.
 
-    By the ID in its reason the block is recognised when the return comes.
+    When the return comes, the block is recognised by the ID in its reason.
     """
     if handoff.broadcast_group_id is not None:
         reason = f"waits for the returns of broadcast {handoff.waiting_for}"
@@ -299,7 +299,7 @@ def made_to_wait(task: Task, handoff: Handoff, now: int) -> tuple[Draft, ...]:
 
 
 def blocked(task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
-    """The task cannot go on, where it can be blocked at all."""
+    """The events that block the task, where its status allows that."""
     if not status_allows(task.status, "blocked"):
         return ()
     closed = close_run(task, now, status="cancelled", code="blocked", message=reason)
@@ -307,7 +307,7 @@ def blocked(task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft,
 
 
 def subtask_failed(records: Records, task: Task, handoff: Handoff, reason: str, now: int) -> tuple[Draft, ...]:
-    """A delegated subtask whose result did not come has failed; work on the sender's own task goes on."""
+    """The events that fail a delegated subtask whose result did not come; none for the sender's own task."""
     subtask = handoff.type == "delegation" and task.parent_id is not None and not runs_task(task, handoff.from_agent)
     if not subtask or task.gated or not status_allows(task.status, "deadletter"):
         return ()
@@ -317,7 +317,7 @@ def subtask_failed(records: Records, task: Task, handoff: Handoff, reason: str, 
 
 
 def sender_resumed(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
-    """The sender's task goes on, and is the sender's to take; one that is blocked for another reason stays so."""
+    """The events that make the sender's blocked task ready again; none where it is blocked for another reason."""
     if handoff.waiting_task_id is None or handoff.waiting_for is None:
         return ()
     task = records.find(handoff.waiting_task_id)
@@ -328,7 +328,7 @@ def sender_resumed(records: Records, handoff: Handoff) -> tuple[Draft, ...]:
 
 
 def owner_changed(task: Task, *, owner: str | None = None, routing: dict[str, Any] | None = None) -> tuple[Draft, ...]:
-    """The event that gives the task another owner or another agent."""
+    """The event that gives the task another owner or another agent; none where nothing changes."""
     changes: dict[str, Any] = {}
     if owner is not None and owner != task.owner:
         changes["owner"] = owner
@@ -421,7 +421,7 @@ def rejected(
 
 
 def capability_gap(handoff: Handoff, missing: tuple[str, ...]) -> Draft:
-    """The receiver lacks some of the capabilities that are required: it should be known, and stops nothing."""
+    """The event that notes required capabilities which the receiver lacks; the handoff goes on."""
     message = f"{handoff.to_agent} lacks {', '.join(missing)}"
     return step("handoff.warning", handoff, code="capability_gap", message=message, missing=list(missing))
 

@@ -1,4 +1,4 @@
-"""The arguments of a call, checked against the annotations of what it calls before anything is asked."""
+"""Checks the arguments of a call against the annotations of the function, before the function runs."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class Records(msgspec.Struct, kw_only=True):
         return task
 
     def find(self, task_id: str) -> Task | None:
-        """A task that may not exist; what is not an ID was never asked for and names nothing."""
+        """The task, or None where there is none; also for what is not a task ID."""
         if task_id in self.tasks or is_task_id(task_id):
             return self.tasks[task_id]
         return None

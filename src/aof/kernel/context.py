@@ -1,4 +1,4 @@
-"""What every call begins with: what there is, on whose behalf it is made, and its task found by a short ID."""
+"""The context of a call: the environment that it is made in, its caller, and the lookup of tasks by short IDs."""
 
 from __future__ import annotations
 

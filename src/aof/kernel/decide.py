@@ -45,7 +45,7 @@ _NOT_WHILE_CANCELLING: Final = (
 
 
 def repeated(task: Task | None, command: commands.OnTask) -> Verdict | None:
-    """The answer to a request that was carried out before; None for one that is new or has no key."""
+    """The decision that answers a repeated request again; None for a new request, or one without a key."""
     if command.key is None or isinstance(command, (commands.Create, commands.Claim)):
         return None
     if problem := limits.key(command.key):
@@ -64,7 +64,7 @@ def repeated(task: Task | None, command: commands.OnTask) -> Verdict | None:
 
 
 def remembered(verdict: Verdict, command: commands.OnTask) -> Verdict:
-    """The decision with its request on record, also where the request changes nothing; a refusal is none."""
+    """The decision with its idempotency key on record, also where nothing changes; refusals are not kept."""
     if command.key is None or isinstance(verdict, AofError) or isinstance(command, (commands.Create, commands.Claim)):
         return verdict
     if verdict.refusal is not None:
@@ -77,7 +77,7 @@ def remembered(verdict: Verdict, command: commands.OnTask) -> Verdict:
 
 
 def request_digest(command: commands.OnTask) -> str:
-    """What makes two requests with one key the same request: what is asked, not who asks."""
+    """A digest by which a repeated request is recognised: of what is asked, not of who asks."""
     said: dict[str, Any] = msgspec.to_builtins(command, order="deterministic")
     for name in (*_CALLER, *_CIRCUMSTANCES):
         said.pop(name, None)

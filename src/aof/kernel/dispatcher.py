@@ -199,5 +199,5 @@ Passing = NothingReady | AtCapacity | NotReady | AlreadyClaimed | ResourceBusy
 
 
 def may_pass(refusal: Passing) -> bool:
-    """Whether waiting could change anything: a task that is over stays so."""
+    """Whether it makes sense to wait and try again: not for a task that is over."""
     return refusal.details.get("status") not in FINISHED

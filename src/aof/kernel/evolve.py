@@ -36,14 +36,14 @@ _LATE, _LATE_FILES, _LATE_FILE = 500, 10, 200  # characters of a late result's s
 
 
 def criterion_name(criterion: Any) -> str:
-    """What reports call a criterion."""
+    """The name by which reports refer to an acceptance criterion."""
     if isinstance(criterion, dict):
         return next((str(criterion[name]) for name in _NAMES if name in criterion), "")
     return str(criterion)
 
 
 def reported_criteria(reports: Iterable[Any]) -> dict[str, str]:
-    """What the reports say of each criterion that they name."""
+    """The status of each criterion that the reports name; of several reports on one, the last counts."""
     said: dict[str, str] = {}
     for report in reports:
         if isinstance(report, str):
@@ -56,7 +56,7 @@ def reported_criteria(reports: Iterable[Any]) -> dict[str, str]:
 
 
 def criteria_status(task: Task, reports: Iterable[Any] = ()) -> list[str]:
-    """How each criterion stands, in the task's order, once these reports count too."""
+    """The status of each acceptance criterion, in the task's order, with these reports included."""
     kept, said = task.validation.get("acceptance", {}), reported_criteria(reports)
     names = [criterion_name(one) for one in task.acceptance]
     return [said.get(name) or kept.get(_key(name), "unknown") for name in names]
@@ -67,7 +67,7 @@ def _key(name: str) -> str:
 
 
 def validation_after(task: Task, event: Event) -> dict[str, Any]:
-    """The task's account of its checks after an event; what sends the work back ends the account."""
+    """The task's `validation` after an event; an event that sends the work back empties it."""
     if event.type in ("task.transitioned", "task.hop.approved"):
         said = event.payload
         if "acceptance" in said:

@@ -1,4 +1,4 @@
-"""What nobody foresaw: recorded under a reference, set aside, and tried again after a wait that grows.
+"""Unexpected errors: each is recorded under a reference, set aside, and tried again after growing waits.
 
 The log of the process has the traceback under the same reference as the line that a user sees. Must not know what was
 attempted, nor which surface it was for.
@@ -98,7 +98,7 @@ class Faults:
         return f"{self.note(what, task_id, error)}; it is tried again in {wait:.0f} s"
 
     def succeeded(self, key: Hashable) -> None:
-        """It works: what was wrong before counts no more."""
+        """Note a success, after which earlier errors of the same kind no longer count."""
         self._setbacks.pop(key, None)
 
     def wait(self, key: Hashable) -> float:
@@ -107,7 +107,7 @@ class Faults:
         return max(found.until - self._clock.monotonic(), 0.0) if found is not None else 0.0
 
     def persistent(self, key: Hashable) -> Exception | None:
-        """The error of what keeps failing."""
+        """The last error of something that keeps failing, if anything does."""
         found = self._setbacks.get(key)
         return found.error if found is not None and found.failures >= PERSISTENT else None
 

@@ -1,7 +1,6 @@
-"""What the application needs from outside of the store.
+"""Interfaces to what lies outside the store: runners, notifiers, channels, tokens, and trusted commands.
 
-Runners for its runs, channels to people and peers, tokens, and the commands that a person has allowed. Above: the
-subjects. Below: processes, channels, files. Must not know how any of them is done.
+The subjects use them; `service` and `store.files` implement them. Must not know how any of them is done.
 """
 
 from __future__ import annotations

@@ -258,7 +258,7 @@ def _fill_rarer(unit: Unit, wanted: Needs, records: Records) -> None:
 
 
 def load_task(store: Store, clock: Clock, policy: PolicyOf, task_id: str) -> Task | None:
-    """One task as it is now, with a person's edit of it imported."""
+    """One task as it is now; a person's edit of its file is imported first."""
     return settle(store, clock, policy, task_id)[1]
 
 

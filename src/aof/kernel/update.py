@@ -1,6 +1,6 @@
-"""`update`: a new body, a new status, or only a renewed lease, in one commit.
+"""The `update` command: a new body, a new status, or only a renewed lease, in one commit.
 
-Also what commands mean for a gated task.
+Decides every command on a gated task as well, where a workflow makes a difference.
 """
 
 from __future__ import annotations

@@ -219,7 +219,7 @@ _STATUSES: Final = ("unread", "acknowledged", "blocked", "actioned", "closed")
 
 
 class DocumentMerge:
-    """What the commits so far have event in documents."""
+    """Merges what clones wrote into documents, shared contexts and answers, in the order of the replay."""
 
     def __init__(self, span: Span, notes: Notes) -> None:
         self._span = span
@@ -229,7 +229,7 @@ class DocumentMerge:
         self._variables: dict[tuple[str, str], tuple[CommitPlace, Any]] = {}
 
     def event(self, event: Event, place: CommitPlace) -> Event:
-        """The event as it stands behind what other clones have event."""
+        """The event as it counts after what other clones have written; a second charter, for one, is superseded."""
         if event.type == _CHARTER:
             return self._charter(event, place)
         if event.type in (mail_rules.CHANGED, mail_rules.CLOSED):
@@ -237,11 +237,11 @@ class DocumentMerge:
         return event
 
     def share(self, event: Event, place: CommitPlace) -> None:
-        """A variable of a shared context: the later value stands, and the other one is named."""
+        """Record a write to a shared context; of two clones' values the later one counts and both are noted."""
         self._set(event.task_id, f"context.{event.payload['name']}", event.payload.get("value"), place)
 
     def answer(self, event: Event, place: CommitPlace) -> None:
-        """An answer to a question: the same holds."""
+        """Record an answer to a question; of two clones' answers the later one counts and both are noted."""
         self._set(event.task_id, f"question.{event.payload['question']}", event.payload["text"], place)
 
     def _set(self, task_id: str, field: str, value: Any, place: CommitPlace) -> None:

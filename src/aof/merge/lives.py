@@ -1,4 +1,4 @@
-"""Whose work on a task stands where several clones worked on it: its life, its hops and its handoffs."""
+"""Which clone's work on a task counts where several worked on it: its status and runs, its hops, its handoffs."""
 
 from __future__ import annotations
 

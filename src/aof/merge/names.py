@@ -1,4 +1,4 @@
-"""What was begun in several clones, who means what by an ID, and the IDs in the merged history."""
+"""IDs after a merge: what was created in several clones, what each author meant by an ID, and its ID from now on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the portable view is made from: its words, the life of each task, and the relations between tasks.
+"""The data behind portable snapshots: references, the history of each task, and relations between tasks.
 
 Must not read anything.
 """
@@ -148,7 +148,7 @@ class Attempt:
 
 
 class Review:
-    """Somebody's word on a result."""
+    """A verdict on a result: by whom, when and why."""
 
     __slots__ = ("at", "by", "reason", "seq")
 
@@ -160,7 +160,7 @@ class Review:
 
 
 class Life:
-    """What the log tells of one task. `since` are the moments at which its edges to other tasks came to be."""
+    """The history of one task, as the log tells it. `since` has the moment at which each edge of the task was made."""
 
     __slots__ = ("attempts", "first", "handoffs", "reviews", "since", "task")
 
@@ -173,7 +173,7 @@ class Life:
         self.since: dict[str, str] = dict.fromkeys(_others(self.task), event.timestamp)
 
     def add(self, event: Event) -> None:  # noqa: C901 - one case per kind of event
-        """Go on by one event."""
+        """Apply the next event."""
         before, self.task = self.task, evolve(self.task, event)
         if event.type in _MAKING and _others(before) != _others(self.task):
             self.since = {other: self.since.get(other, event.timestamp) for other in _others(self.task)}
@@ -258,7 +258,7 @@ def _others(task: Task) -> tuple[str, ...]:
 
 
 class Lives:
-    """All tasks after an event, and which event that was."""
+    """The histories of all tasks up to an event, and that event."""
 
     __slots__ = ("by_id", "changed", "first_hash", "last_hash", "moment", "seq")
 
@@ -271,11 +271,11 @@ class Lives:
 
     @property
     def session(self) -> str:
-        """What this log goes by, wherever it is copied to: it begins with the same event."""
+        """An ID of this log that is the same in every copy: it is made from the first event."""
         return f"LOG-{self.first_hash[:16]}" if self.first_hash else UNKNOWN
 
     def add(self, event: Event) -> None:
-        """Go on by one event."""
+        """Apply the next event."""
         if not self.seq:
             self.first_hash = event.hash
         self.seq, self.last_hash = event.seq, event.hash
@@ -318,7 +318,7 @@ _NOBODY: frozenset[str] = frozenset()
 
 
 class Relations:
-    """All tasks of a set of lives, and how they stand to each other."""
+    """The relations between all tasks: parents, children, dependents, and who is meant to do what."""
 
     def __init__(self, lives: dict[str, Life], policy: Policy) -> None:
         self._lives = lives
@@ -432,7 +432,7 @@ class Relations:
 
 
 def active_runs(life: Life) -> list[Attempt]:
-    """The runs that the task is held with."""
+    """The runs that hold the task now."""
     if life.task.status != "in-progress":
         return []
     return [one for one in life.attempts if one.run.status == "running"]
@@ -476,9 +476,10 @@ def _move(groups: dict[str, list[Life]], life: Life, old: str | None, new: str |
 
 
 class SnapshotInput:
-    """The lives, the signs of life and what is odd about files.
+    """All that a snapshot is made from: histories, relations, heartbeats, and files that people have changed.
 
-    In the past there are neither: a lease counts there until the log ends it, and the time is that of the last event.
+    A snapshot of the past has neither heartbeats nor files: a lease counts until the log ends it, and the time is that
+    of the last event.
     """
 
     def __init__(
@@ -544,7 +545,7 @@ class SnapshotInput:
         return max(beats, key=lambda beat: beat.expires_at, default=None)
 
     def run_status(self, life: Life, attempt: Attempt) -> str:
-        """How a run stands that the task is held with: its own lease and its own signs of life count."""
+        """The status of a run that holds the task, by its own lease and heartbeat."""
         run_id = attempt.run.run_id
         lease = next((one for one in leases(life.task) if one.run_id == run_id), None)
         beat = self._beats.get(run_id)
@@ -563,5 +564,5 @@ def as_logged(task: Task, moment: int) -> Normalized:
 
 
 def finished(task: Task) -> bool:
-    """Whether nothing more is to happen with it."""
+    """Whether the task is over, so that nothing more is to happen with it."""
     return task.archived or task.status in FINISHED

@@ -694,7 +694,7 @@ _KINDS = {"human": "person", "a2a": "peer"}
 
 
 def who(given: SnapshotInput, name: str | None) -> dict[str, Any]:
-    """A person, an agent, a team, a peer or AOF itself, as far as the org chart tells."""
+    """The participant behind a name: a person, agent, team, peer, or AOF itself, as far as the org chart tells."""
     if name is None:
         return missing_object()
     known = given.names.get(name)
@@ -715,7 +715,7 @@ def _participants_kind(given: SnapshotInput, name: str) -> str:
 
 
 def turns(given: SnapshotInput, life: Life) -> Turns:
-    """The agents that have run the task, each with those of its runs that go on now."""
+    """The agents that have run the task, each with its runs that are still active."""
     found: Turns = {}
     running = {one.run.run_id for one in active_runs(life)}
     for attempt in life.attempts:

@@ -1,7 +1,4 @@
-"""Tasks seen in other ways.
-
-The graph as text, one task in short, search, why one cannot run, what became of its children, what its runs printed.
-"""
+"""Views of tasks: the graph as text, a short form, search, why a task waits, children, and what runs printed."""
 
 from __future__ import annotations
 

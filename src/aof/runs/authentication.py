@@ -1,6 +1,6 @@
-"""Who a caller is to a run.
+"""Authentication of a caller to a run: what it has proven, against what it claims and the lease it writes under.
 
-Its proven identity against what it claims and the lease it wants to write under; and who ran the work of a task.
+Who ran the work of a task is told here as well, because nobody judges their own work.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The real clock: the only place that reads one. Must not know what the time is for."""
+"""The real clock: the only place that reads the wall clock. Must not know what the time is for."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The tables of what the log tells over time: runs, waits for answers, moves between statuses, lead times.
+"""SQL tables for questions about time: runs, waits for answers, moves between statuses, lead times.
 
-Every store keeps them in an SQLite database of its own, from the first question on.
+Each store keeps them in an SQLite database of its own, which is filled when the first such question is asked.
 """
 
 from __future__ import annotations

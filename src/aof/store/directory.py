@@ -1,4 +1,4 @@
-"""What a data directory holds beside the log, as the application needs it.
+"""Interfaces to what a data directory holds beside the log.
 
 Files that people edit, the org chart, workflows, the charter's gates, and audit records.
 """

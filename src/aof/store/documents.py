@@ -1,4 +1,4 @@
-"""How the files of a document follow the log, in whatever way a store keeps them."""
+"""Brings the files of a document up to date with the log, whatever store keeps them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What needs a person: tasks, leases that nobody reclaimed, silent agents, mail, handoffs; and the crew at work."""
+"""The inbox of what needs a person (tasks, abandoned leases, silent agents, mail, handoffs), and the agents at work."""
 
 from __future__ import annotations
 

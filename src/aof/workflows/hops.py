@@ -1,4 +1,4 @@
-"""Hops: what follows from their state, which one an agent may take, how its run begins, and who holds it."""
+"""Hops: the steps that follow from their state, which hop an agent may take, how its run begins, and who holds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a hop ends: it completes, sends work back, is held; or it fails, its worker vanishes, its time runs out."""
+"""How a hop ends: it completes, sends work back, or is held; it fails, loses its worker, or runs out of time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a person or git did to a task's file.
+"""Examines what a person or git did to a task's file.
 
-An edit, a move, an older version put back, a new file, a merge that git could not settle.
+It may be an edit, a move, an older version put back, a new file, or a merge that git could not settle.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The disk: every write as single steps with the modes of what is made, how a file is looked at.
+"""The disk: every write to a data directory, as single steps, and how its files are read.
 
-What the operating system tells. Nothing else in the store changes a file.
+Nothing else in the store changes a file. Tells file systems and owners of files apart, too.
 """
 
 from __future__ import annotations

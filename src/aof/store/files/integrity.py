@@ -1,6 +1,6 @@
-"""Is the data directory what was written? The log is verified from its first event on.
+"""Whether the data directory is what was written: verifies the log from its first event on.
 
-What follows when a version control brings another log, and a scan for task files that differ from it.
+Decides what follows when git has replaced the log, and scans for task files that differ from the log.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Locks between processes and threads, the stripes of tasks that a unit of work takes.
+"""Locks between processes and threads, and the stripes (shared locks of tasks) that a unit of work takes.
 
-What a crash may have left: the journal of each stripe and the checkpoint.
+Beside them lies what a recovery needs: the journal of unfinished writes for each stripe, and the checkpoint.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What is noted of each task at a fixed place, so that a look costs microseconds.
+"""Two tables with a fixed place for each task, so that a look costs microseconds.
 
-What the log last wrote of it, and whether others may wait for it.
+`Manifest` has the version of its file that the log last wrote, `BlockerTable` whether other tasks may wait for it.
 """
 
 from __future__ import annotations

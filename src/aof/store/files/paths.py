@@ -1,7 +1,4 @@
-"""Where everything lies in a data directory, what the files of the log are called.
-
-How a place in the log is written down.
-"""
+"""The paths of all files in a data directory, the names of the log's files, and positions in the log."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The files of a task: how they are read, how a new version takes the place of the old one.
+"""The files of a task: reads them, and puts a new version in the place of the old one.
 
-The identity of this clone, which owns runs and numbers.
+Knows the identity of this clone as well, which owns runs and numbers.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from aof.api.async_bridge import PATIENCE, Follower, asked
+from aof.api.async_bridge import PATIENCE, Follower, perform_async
 from aof.api.call import Caller, parameters, perform, reader_of, warning
 from aof.api.catalogue import OPERATIONS, Operation, Params, input_schema
 from aof.errors import AofError, InvalidInput, PayloadTooLarge
@@ -70,7 +70,7 @@ def _endpoint(operation: Operation, max_body: int) -> Endpoint:
                 if conditional and (tag := request.headers.get("if-match")) is not None:
                     given = _expecting(given, tag)
                 params = parameters(operation, given)
-            return answer(*await asked(follower, params, work, request.is_disconnected))
+            return answer(*await perform_async(follower, params, work, request.is_disconnected))
         except AofError as error:
             return failure(error, reader_of(caller))
         except ClientDisconnect:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from mcp_types import CallToolResult, TextContent, Tool, ToolAnnotations
 
-from aof.api.async_bridge import Gone, asked
+from aof.api.async_bridge import Gone, perform_async
 from aof.api.call import (
     HELP,
     Caller,
@@ -94,7 +94,7 @@ async def call(
             secrets = []
         return result, secrets, warning(hub.fabric) if operation.effect == "read" else ""
 
-    return await asked(hub.follower, parameters(operation, given, tool=True), work, gone)
+    return await perform_async(hub.follower, parameters(operation, given, tool=True), work, gone)
 
 
 def _without_secrets(result: Any) -> tuple[Any, list[str]]:

@@ -1,6 +1,7 @@
-"""How the files of the log hang together.
+"""Which files the log has, in which order they are read, and up to where they are complete.
 
-The one path from its root to the tip, and what its writers note for the next one.
+Finds the one path from the root lane to the tip. Keeps what each writer notes for the next one: a stamp of the files,
+and up to where they are flushed.
 """
 
 from __future__ import annotations

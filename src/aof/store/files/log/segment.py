@@ -1,4 +1,4 @@
-"""The log's current file: whose lane it is, its end, and what is cut behind the end and kept in quarantine."""
+"""The log's current file: which lane it belongs to, where it ends, and what is cut off and kept in quarantine."""
 
 from __future__ import annotations
 
