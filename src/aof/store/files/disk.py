@@ -341,7 +341,7 @@ def _exchanger() -> Callable[[int, bytes, int, bytes, int], int]:
 
 LARGEST = 16 * 1024 * 1024  # bytes: many times what a task's file may have
 _BUFFER = 8_192
-_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY  # a pipe must not hang us
+READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY  # a pipe must not hang us
 digest = hexdigest  # what events and heads know a file by
 NO_FILE = (errno.EINVAL, errno.EFBIG, errno.ENXIO, errno.ELOOP)  # what reading something unfit fails with
 _KINDS = (
@@ -468,7 +468,7 @@ def _unfit(found: os.stat_result, limit: int | None) -> str | None:
 
 def _opened(path: str, directory: int | None, limit: int | None) -> tuple[int, os.stat_result] | None:
     try:
-        fd = os.open(path, _READING, dir_fd=directory)
+        fd = os.open(path, READING, dir_fd=directory)
     except FileNotFoundError:
         return None
     except OSError as error:

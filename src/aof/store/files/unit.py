@@ -23,7 +23,7 @@ from aof.kernel.evolve import evolve
 from aof.kernel.model import attempt_of, is_task_id, iso
 from aof.runs.model import RUN_EVENTS, Heartbeat, Run, RunResult, attributed, evolve_result, evolve_run
 from aof.store.files import integrity, markdown
-from aof.store.files.disk import Seen, digest, failed, read, seen
+from aof.store.files.disk import READING, Seen, digest, failed, read, seen
 from aof.store.files.locks import HeldLock, stripe
 from aof.store.files.log import chain
 from aof.store.files.paths import LogReplaced, Overtaken, Position, TipsApart, folder_of
@@ -639,7 +639,6 @@ def _had_layout(loaded: Loaded) -> bool:
 _MOST_FILES = 10_000
 _MOST_BYTES = 256 * 1024 * 1024
 _CHUNK = 1 << 20
-_READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 _LARGEST = 4 * 1024 * 1024  # bytes: under a lock nobody reads more of one file
 NAMED_ONLY = (1, 0)  # what is not there, or is no file, counts by its name
 
@@ -683,7 +682,7 @@ def _files(path: str) -> Iterator[str]:
 def _lines(path: str, most: int) -> tuple[int, int]:
     """The lines and bytes of one file; a last line without an end counts too."""
     try:
-        fd = os.open(path, _READING)
+        fd = os.open(path, READING)
     except OSError:
         return 0, 0
     try:

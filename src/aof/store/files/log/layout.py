@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from aof.errors import CommitUnknown, LogDamaged, LogPoisoned
 from aof.store.files import paths as files_paths
-from aof.store.files.disk import Disk, read
+from aof.store.files.disk import READING, Disk, read
 from aof.store.files.log import chain
 from aof.store.files.paths import GENESIS, PROCESS, TAIL_BYTES, Paths, Position, lane_of, tail_of
 from aof.support.hashing import hexdigest
@@ -218,11 +218,13 @@ class State:
 def read_state(paths: Paths) -> State | None:
     """The content of the lock file for who does not write it; None where there is none."""
     try:
-        fd = os.open(paths.state, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(paths.state, READING)
     except OSError:
         return None
     try:
         return State.read(fd)
+    except OSError:  # what is no file holds no state
+        return None
     finally:
         os.close(fd)
 
