@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from aof.documents import mail_cards, mail_rules, mailbox
 from aof.documents.mail_cards import contained_body, found_in, original_body, payload_block, trimmed_body
-from aof.documents.mail_rules import Ack, ReviewPayload, StatusChange, echo, payload_defects, payload_refusal, token
+from aof.documents.mail_rules import (
+    Ack,
+    ReviewPayload,
+    StatusChange,
+    echo_refusal,
+    payload_defects,
+    payload_refusal,
+    token,
+)
 from aof.documents.mailbox import Mailbox, problems
 from aof.documents.markdown import plain_text
 from aof.errors import AofError
@@ -518,19 +526,19 @@ def test_a_review_waits_for_all_parts() -> None:
     first, second, third = (
         _payload(f"{number}\n", revision=token(_ROOT, f"{number}\n", (number, 3))) for number in (1, 2, 3)
     )
-    missing = echo(first, f"{first.revision} looks good", [third])
+    missing = echo_refusal(first, f"{first.revision} looks good", [third])
     assert isinstance(missing, AofError)
     assert "part 2 of 3" in missing.message
-    assert echo(first, f"{first.revision} looks good", [second, third]) is None
-    assert echo(first, "needs-resend: part 2 is missing", [third]) is None
+    assert echo_refusal(first, f"{first.revision} looks good", [second, third]) is None
+    assert echo_refusal(first, "needs-resend: part 2 is missing", [third]) is None
 
 
 @requirement("comms.message.echo-and-resend")
 def test_an_answer_repeats_the_revision() -> None:
     whole = _payload()
-    assert echo(whole, f"{whole.revision} applied", []) is None
+    assert echo_refusal(whole, f"{whole.revision} applied", []) is None
     for reason in ("applied", f"{token(_ROOT, 'other')} applied"):
-        refused = echo(whole, reason, [])
+        refused = echo_refusal(whole, reason, [])
         assert isinstance(refused, AofError)
         assert refused.code == "revision_mismatch"
         assert whole.revision in refused.hint

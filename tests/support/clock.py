@@ -9,7 +9,7 @@ DAY = 24 * 60 * 60 * 1000
 
 
 class ManualClock:
-    """Keeps the contract of `ports.clock.Clock` without ever waiting."""
+    """Implements `store.port.Clock` without ever waiting."""
 
     def __init__(self, now: int = MONDAY) -> None:
         self.time = now

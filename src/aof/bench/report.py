@@ -65,7 +65,7 @@ Measurements = Mapping[str, Series]
 
 
 def entries(others: Sequence[Subject] = ()) -> list[RoundEntry]:
-    """What runs in turns: each of ours next to the limit that it is held against."""
+    """What is measured in turns: each of our subjects next to the limit that it is compared with."""
     return [
         RoundEntry(commits.SMALL_FILE, ONE),
         RoundEntry(commits.OUTSIDE, ONE),
@@ -141,7 +141,7 @@ def lifecycles(found: Measurements, log_bytes: float) -> Part:
 
 
 def written(found: Measurements, lengths: commits.DocumentsMeasured) -> Part:
-    """Documents beside tasks, and a long file beside a short one."""
+    """Rows about documents beside tasks, and a long file beside a short one."""
     rows: list[TableRow] = []
     for processes in (ONE, MANY):
         tasks, name = of(found, commits.LIFECYCLE, processes), processes_text(processes)
@@ -201,7 +201,7 @@ def calls(found: Calls, tasks: Sequence[int]) -> Part:
 
 
 def audited(found: histories.AuditsMeasured) -> Part:
-    """Audit records by each key, among many and among few."""
+    """Rows about audit records by each key, among few and among many."""
     rows = []
     for key in histories.KEYS:
         many = found.times[key, found.many]
@@ -211,7 +211,7 @@ def audited(found: histories.AuditsMeasured) -> Part:
 
 
 def merged(found: histories.MergesMeasured) -> Part:
-    """Two histories that come together."""
+    """Rows about merging two histories."""
     name, ratio = f"merge, 2 lanes x {found.commits:,} commits, CPU", Figure.ratio(found.merges, found.replays)
     ratios = [merged / replayed for merged, replayed in zip(found.merges, found.replays, strict=True)]
     growth = Figure.ratio(ratios, found.tenths)  # what is linear stays the same
@@ -223,7 +223,7 @@ def merged(found: histories.MergesMeasured) -> Part:
 
 
 def served(found: bench_processes.ServiceFigures) -> Part:
-    """The scheduler and the service."""
+    """Rows about the scheduler and the service."""
     started = Figure(*(value / _FIRST_STEP for value in found.started))
     idle = Figure(*[found.idle * 100] * 3)
     rows = (
@@ -236,7 +236,7 @@ def served(found: bench_processes.ServiceFigures) -> Part:
 
 
 def of(found: Measurements, subject: Subject, processes: int) -> Series:
-    """What was found of a subject."""
+    """The result for a subject."""
     return found[RoundEntry(subject, processes).label]
 
 

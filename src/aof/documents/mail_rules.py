@@ -513,8 +513,8 @@ def payload_refusal(payload: ReviewPayload | None) -> AofError | None:
     return MalformedPayload(first, f"put this block into the body, or give the content as 'payload':\n{_BLOCK}")
 
 
-def echo(payload: ReviewPayload, reason: str, others: Iterable[ReviewPayload]) -> AofError | None:
-    """Why an acknowledgement is no answer to the payload: it repeats no revision, or parts are missing."""
+def echo_refusal(payload: ReviewPayload, reason: str, others: Iterable[ReviewPayload]) -> AofError | None:
+    """The refusal of an answer to a payload that does not repeat its revision, or while parts are missing."""
     if RESEND in reason:
         return None
     named = _WORD.findall(reason)

@@ -177,7 +177,9 @@ class ChangeMail(MailCommand, frozen=True, kw_only=True):
         if own is None or own.content is None or any(own.revision in ack.reason for ack in message.acks):
             return None
         bodies = (box.card(place).message.body for place in box.outline.cards) if own.part is not None else ()
-        return mail_rules.echo(own, reason, [one for body in bodies if (one := mail_cards.found_in(body)) is not None])
+        return mail_rules.echo_refusal(
+            own, reason, [one for body in bodies if (one := mail_cards.found_in(body)) is not None]
+        )
 
     def _escalated(self, records: Records, box: Mailbox, message: MailMessage, now: int) -> tuple[Draft, ...]:
         """What follows where a payload is malformed for the second time."""
@@ -326,7 +328,7 @@ def resent(box: Mailbox, archive: str, message: MailMessage, root: str) -> bool:
 
 
 def everybody_in(box: Mailbox, policy: Policy) -> tuple[str, ...]:
-    """All names that the mailbox and the settings know."""
+    """All names of agents and people in the mailbox and the settings."""
     return mail_rules.roster(policy, (*box.known_names, *(head.receiver for head in box.heads)))
 
 

@@ -218,9 +218,9 @@ def without_card(text: str, message_id: str, change: StatusChange, ack: Ack, pol
 
 
 def with_originals(text: str, originals: dict[str, MailMessage], policy: Policy) -> tuple[str, list[tuple[str, str]]]:
-    """The text with these cards as they were sent and answered, and each one that said something else.
+    """The text with these cards as they were sent and answered, and the cards that people had changed.
 
-    Whether an answer that nobody gave through AOF is a person's word or a forgery, says `_words_of_people`.
+    Whether an answer that nobody gave through AOF is a person's word or a forgery, `_words_of_people` decides.
     """
     box, changed, edits = opened(text), [], []
     heads = list(box.heads)
@@ -345,7 +345,10 @@ _UNTOLD = (mail_rules.ESCALATED, mail_rules.SETTLED)  # nothing in these files t
 
 
 class MailboxDocument(Projection):
-    """The mailbox, its archive and the file of edits by hand. New messages go on top: nothing is added at an end."""
+    """The mailbox as a document: its file, its archive, and the file of edits by hand.
+
+    New messages go on top, so nothing is ever appended.
+    """
 
     name, path, types = mail_rules.DOCUMENT, mail_rules.PATH, (mail_rules.MAIL_EVENTS,)
     files = (mail_rules.PATH, mail_rules.ARCHIVE)

@@ -186,7 +186,7 @@ class Span:
 
 
 def newest(lanes: Lanes, places: Iterable[CommitPlace]) -> tuple[tuple[CommitPlace, ...], CommitPlace, Span]:
-    """The original commits that nobody among these had seen, where they fork, and what lies between."""
+    """The heads among these commits (no author of another one has seen them), their fork, and the span between."""
     candidates = sorted({head for place in places for head in lanes.heads(place)})
     span = Span(lanes, candidates, lanes.fork(candidates))
     heads = span.unseen(candidates)
@@ -286,7 +286,7 @@ def _places(lanes: Lanes, span: Span) -> Iterator[CommitPlace]:
 
 
 def chained(span: Span, commits: Iterable[Original]) -> bool:
-    """Whether each of these had seen the one before: nobody worked beside another."""
+    """Whether each of these authors had seen the commit before, so that no two worked at the same time."""
     before: CommitPlace | None = None
     for original in commits:
         here = original.place

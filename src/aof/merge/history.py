@@ -17,7 +17,7 @@ from aof.kernel.model import FAILED, OURSELVES, millis
 from aof.merge import content
 from aof.merge.commits import ROOT, Lanes, Original, Span, chained, in_order, newest, open_tips
 from aof.merge.content import EDGE_TYPES, DocumentMerge, Edges
-from aof.merge.lives import FOLLOWING, TaskStanding, TaskStates, Verdict, Views, decide_lives, note_lives
+from aof.merge.lives import FOLLOWING, TaskProgress, TaskStates, Verdict, Views, decide_lives, note_lives
 from aof.merge.model import GENESIS, RULE, Closing, Lane, Merged, Notes, Renumbered, Report, SupersededRun, rule_of
 from aof.merge.names import ANSWERED, BIRTH, Census, Names
 from aof.tasks import rules as tasks_rules
@@ -243,7 +243,7 @@ class Replay:
 
 
 class Consequences:
-    """One pass over the touched tasks, in the order of their IDs."""
+    """What follows from the merge for each touched task, in one pass in the order of their IDs."""
 
     def __init__(self, span: Span, facts: SpanFacts, replay: Replay, stamp: str) -> None:
         self._span = span
@@ -347,7 +347,7 @@ class Consequences:
 def close_merge(replay: Replay, facts: SpanFacts, stamp: str) -> tuple[Closing, ...]:
     """One `task.merged` per task, in the order of their IDs."""
     names, notes = facts.names, facts.notes
-    standings: dict[str, list[TaskStanding]] = {}
+    standings: dict[str, list[TaskProgress]] = {}
     for (_, key), standing in facts.views.after.items():
         standings.setdefault(names.of(key), []).append(standing)
     closings: list[Closing] = []
@@ -363,7 +363,7 @@ def close_merge(replay: Replay, facts: SpanFacts, stamp: str) -> tuple[Closing, 
     return tuple(closings)
 
 
-def _floors(task: Task, standings: list[TaskStanding]) -> dict[str, Any]:
+def _floors(task: Task, standings: list[TaskProgress]) -> dict[str, Any]:
     """The next run of the task, or of a hop, has a greater number than any that a clone has given out."""
     floors: dict[str, Any] = {}
     attempts = max((standing.attempts for standing in standings), default=0)

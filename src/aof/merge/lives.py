@@ -46,7 +46,7 @@ _LAST: Final = (1,)  # sorts behind every order
 Order = Callable[[Original, list[Original]], tuple[Any, ...]]
 
 
-class HopStanding(NamedTuple):
+class HopProgress(NamedTuple):
     """How far a hop was."""
 
     status: str
@@ -59,7 +59,7 @@ class HopStanding(NamedTuple):
         return -_HOPS.index(self.status), -self.epoch, self.since
 
 
-class TaskStanding(NamedTuple):
+class TaskProgress(NamedTuple):
     """How far a task was after a commit, for its author."""
 
     status: str
@@ -67,7 +67,7 @@ class TaskStanding(NamedTuple):
     attempts: int
     since: str
     holder: str | None
-    hops: dict[str, HopStanding]
+    hops: dict[str, HopProgress]
     handoffs: dict[str, int]
 
     @property
@@ -111,7 +111,7 @@ class Views:
         self._census = census
         self._contested = contested
         self.before: dict[tuple[CommitPlace, int], Task] = {}
-        self.after: dict[tuple[CommitPlace, str], TaskStanding] = {}
+        self.after: dict[tuple[CommitPlace, str], TaskProgress] = {}
         self.restored: dict[tuple[CommitPlace, int], Task] = {}
         self._branches: dict[CommitPlace, list[int]] = {}
         self._states: dict[int, TaskStates] = {}
@@ -157,15 +157,15 @@ class Views:
                 self.restored[place, number] = state.tasks[event.task_id]
         if not self._lanes.lanes[place.lane].heads:
             for key, name in touched.items():
-                self.after[place, key] = _standing_of(state.tasks[name], state.handoffs)
+                self.after[place, key] = _progress_of(state.tasks[name], state.handoffs)
 
 
-def _standing_of(task: Task, handoffs: dict[str, Handoff]) -> TaskStanding:
+def _progress_of(task: Task, handoffs: dict[str, Handoff]) -> TaskProgress:
     hops = {
-        hop["id"]: HopStanding(hop["status"], hop.get("epoch", 0), _since(hop)) for hop in task.workflow.get("hops", ())
+        hop["id"]: HopProgress(hop["status"], hop.get("epoch", 0), _since(hop)) for hop in task.workflow.get("hops", ())
     }
     states = {link.target_id: handoffs[link.target_id].state for link in task.links if link.target_id in handoffs}
-    return TaskStanding(
+    return TaskProgress(
         status=task.status,
         archived=task.archived,
         attempts=task.retry.attempts,
@@ -184,7 +184,7 @@ def _since(hop: dict[str, Any]) -> str:
 
 
 class Contest(NamedTuple):
-    """One choice between sides: whose life stands, and the others'."""
+    """One choice between sides: whose work counts, and whose does not."""
 
     best: Original
     losers: tuple[Original, ...]
@@ -198,7 +198,7 @@ class Chosen(NamedTuple):
 
 
 class Verdict:
-    """What stands of one task's life."""
+    """Which commits count for a task: as a whole, by hops, and by handoffs."""
 
     def __init__(self, whole: Chosen, hops: dict[str, Chosen] | None, handoffs: dict[str, Chosen]) -> None:
         self.whole = whole
@@ -206,7 +206,7 @@ class Verdict:
         self.handoffs = handoffs
 
     def stands(self, original: Original, event: Event) -> bool:
-        """Whether an event about life or about a handoff stands."""
+        """Whether an event about the life or a handoff of the task counts."""
         if rule_of(event.type) == "handoff":
             chosen = self.handoffs.get(event.payload["handoffId"])
             return chosen is None or original.rank in chosen.ranks
@@ -247,7 +247,7 @@ def _put(commits: list[Original], original: Original) -> None:
 def decide_lives(
     span: Span, views: Views, key: str, touching: list[Original], name_in: Callable[[int], str]
 ) -> Verdict:
-    """What stands of a task; `name_in` says what the authors of a lane called it."""
+    """Decide which commits count for a task; `name_in` gives its ID in a lane."""
     alive: list[Original] = []
     of_hops: dict[str, list[Original]] = {}
     of_handoffs: dict[str, list[Original]] = {}
@@ -262,7 +262,7 @@ def decide_lives(
                 if "hop" in event.payload and event.type not in FOLLOWING:
                     _put(of_hops.setdefault(event.payload["hop"], []), original)
 
-    def standing(original: Original) -> TaskStanding:
+    def standing(original: Original) -> TaskProgress:
         return views.after[original.place, key]
 
     def handed(name: str) -> Order:
@@ -284,7 +284,7 @@ def _order(
     one: Original,
     heads: list[Original],
     alive: list[Original],
-    standing: Callable[[Original], TaskStanding],
+    standing: Callable[[Original], TaskProgress],
 ) -> tuple[Any, ...]:
     """The furthest first. What was archived gives way to what others did knowing that it was finished."""
     here = standing(one)
@@ -331,7 +331,7 @@ def _chosen(span: Span, commits: list[Original], order: Order) -> Chosen:
 
 
 def note_lives(notes: Notes, names: Names, verdicts: dict[str, Verdict], views: Views) -> None:
-    """Say whose life of each task stands, and against whom."""
+    """Note for each task whose work counts, and whose does not."""
     for birth, fresh in names.renumbered:
         if birth.name.startswith("TASK-"):
             notes.renumber(fresh, birth.name)
@@ -350,7 +350,7 @@ def note_lives(notes: Notes, names: Names, verdicts: dict[str, Verdict], views: 
                 notes.say(task_id, _words_of_contest(best, other))
 
 
-def _status_and_agent(original: Original, standing: TaskStanding) -> tuple[str, str]:
+def _status_and_agent(original: Original, standing: TaskProgress) -> tuple[str, str]:
     last = original.events[-1]
     return "archived" if standing.archived else standing.status, standing.holder or last.agent or last.actor
 

@@ -24,7 +24,7 @@ _JOB: Final = "job:"  # what the keys of jobs begin with: they go by names that 
 
 
 class Birth(NamedTuple):
-    """Something that was begun behind the fork: under which ID, in which commit."""
+    """The creation of a task, message, job or question behind the fork: under which ID, in which commit."""
 
     key: str
     name: str
@@ -33,7 +33,7 @@ class Birth(NamedTuple):
 
 
 class Census:
-    """What the span touches. `touching` has the commits about each task, in canonical order."""
+    """What the commits of a span create and change. `touching` has the commits about each task, in canonical order."""
 
     def __init__(self, lanes: Lanes, span: Span, order: list[Original]) -> None:
         self._lanes = lanes
@@ -78,7 +78,7 @@ class Census:
         return self._own.get(lane, {})
 
     def called(self, key: str) -> Callable[[int], str]:
-        """What the authors of a lane called a task."""
+        """The ID of a task in a lane."""
 
         def name_in(lane: int) -> str:
             for number, last in self.names_on(lane):
@@ -90,7 +90,7 @@ class Census:
         return name_in
 
     def names_of(self, key: str) -> set[str]:
-        """Every ID that a task had for somebody."""
+        """Every ID that a task had in any lane."""
         return {names[key][1] for names in self._names.values() if key in names}
 
     @cached_property
@@ -274,7 +274,7 @@ class Names:
                 self.renumbered.append((birth, fresh))
 
     def event(self, event: Event, lane: int) -> Event:
-        """The event with its references as the author meant them."""
+        """The event with its references renamed to what its author meant."""
         renames = self.renames(lane)
         if not renames:
             return event
@@ -303,7 +303,7 @@ class Names:
         return payload | {"question": fresh} | asked
 
     def value(self, value: Any, lane: int) -> Any:
-        """Any value of a payload in the same way; the very same object where nothing in it changes."""
+        """A value of a payload with its references renamed; the very same object where nothing in it changes."""
         renames = self.renames(lane)
         if not renames:
             return value

@@ -60,7 +60,7 @@ _VERBS: Final = {"complete": "accept", "cancel": "cancel", "retry": "retry", "ar
 
 
 def gate_for(gates: Iterable[Gate], task: Task, action: str) -> Gate | None:
-    """The strictest gate that such an action on this task meets; None where it needs nobody."""
+    """The strictest gate that covers such an action on this task; None where none does."""
     met = [gate for gate in gates if any(_covers(item, task, action) for item in gate.scope)]
     strictest = max(met, key=lambda gate: _STRICTNESS[gate.band], default=None)
     return None if strictest is None or strictest.band == "auto" else strictest
@@ -90,7 +90,7 @@ def _has(task: Task, key: str, value: str) -> bool:
 
 
 def held_by_gates(records: Records, command: commands.OnTask, verdict: Verdict) -> Verdict:
-    """The decision as far as the gates let it pass; what a person asks for passes."""
+    """The decision after the gates: work that needs an approval is held back; what a person asks for passes."""
     if isinstance(verdict, AofError) or not verdict.drafts:
         return verdict
     policy, names = records.policy, {command.acting, command.session or command.acting}
@@ -354,7 +354,7 @@ def _changes_gates(records: Records, task: Task, command: commands.Edit, fields:
 
 
 def waived_review(records: Records, command: commands.OnTask) -> ReviewRequired | None:
-    """Why a task may not go without the review that the settings demand; a maintainer may do without."""
+    """The refusal to skip a review that the settings demand; a maintainer may."""
     if isinstance(command, commands.Create):
         waived = _without_review(records, command.metadata, command.tags)
     elif isinstance(command, commands.Edit):
@@ -398,7 +398,7 @@ def _gives_up_review(records: Records, task: Task, given: dict[str, Any]) -> boo
 
 
 def foreign_parent(records: Records, command: commands.OnTask, parent_id: Any) -> NotAllowed | None:
-    """Why no child may be put below this task: it is somebody else's, who could not complete it before the child.
+    """The refusal to put a child below somebody else's task, which could not be completed before the child.
 
     Without a chart or strict identity a name is only an attribution, and only a task that somebody runs is protected.
     """
@@ -421,10 +421,10 @@ def foreign_parent(records: Records, command: commands.OnTask, parent_id: Any) -
 
 
 def beyond_work(task: Task, command: commands.OnTask) -> NotAllowed | None:
-    """Why a token for work is not enough: the operation was open to it, and on this task it is one for leads.
+    """The refusal of a command that needs more than a token for work on this task.
 
-    A session whose name nobody chose is the user's, often a maintainer's: it judges nothing. Who did the work may take
-    it back.
+    A session that nobody has named has the user's name, often a maintainer's: it judges nothing. Who did the work may
+    take it back.
     """
     judges = right_for(task, command) == "judge" and not takes_back(task, command, acting(task, command))
     if judges and command.vouched is None:

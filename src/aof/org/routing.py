@@ -57,7 +57,7 @@ def work_of(routing: Routing, profile: dict[str, Any]) -> WorkProfile:
 
 
 class Pool(msgspec.Struct, frozen=True):
-    """Those that one stage of routing would give the task to; `ranked` ones in that order, the others by load."""
+    """The candidates of one stage of routing; `ranked` ones in that order, the others by load."""
 
     stage: Stage
     name: str
@@ -144,7 +144,10 @@ def routing_refusal(chart: OrgChart, work: WorkProfile, agent: str) -> str | Non
 
 
 def pools(chart: OrgChart, work: WorkProfile) -> Iterator[Pool]:
-    """The stages in their order. What the task says itself is the only one; rules give way to the next."""
+    """The pools of candidates, in the order of the stages.
+
+    Where the task names an agent, a role or a team, that is the only pool; rules give way to the next.
+    """
     named = next((key for key in _NAMED if getattr(work, key) is not None), None)
     if named is not None:
         yield _pool_of(chart, Target(**{named: getattr(work, named)}))

@@ -272,7 +272,7 @@ def _wanted(
 
 
 class PortableService:
-    """Shows everything in a form that others can read."""
+    """Makes portable snapshots, and keeps what it has read for the next one."""
 
     def __init__(self, environment: Environment) -> None:
         self._environment = environment

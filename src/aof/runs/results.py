@@ -146,7 +146,7 @@ def question_open(
 
 
 def withdrawn(task: Task, by: tuple[str, str], hop: str | None = None) -> tuple[Draft, ...]:
-    """What closes the open questions of a run whose work is done, so that nobody is asked for nothing.
+    """The events that close the open questions of a run whose work is done.
 
     The report of a run that cannot be asked back, such as that of a process that has ended, withdraws them by itself.
     """
@@ -474,7 +474,7 @@ def _warning(task: Task, result: RunResult, ref: str) -> Draft:
 
 
 def referred_files(known: Records, task_id: str) -> frozenset[tuple[str, str]]:
-    """The files that the reported results of a task, or of its hops, refer to, and those that the task requires."""
+    """The files that results of a task or its hops refer to, and those that the task requires."""
     hops = f"{task_id}/hops/"
     found = (result for place, result in known.results.items() if place == task_id or place.startswith(hops))
     refs = (ref for one in found if isinstance(one, RunResult) for ref in (one.summary_ref, one.handoff_ref))
@@ -650,7 +650,7 @@ def draft_of(task: Task, agent: str, run: str | None, report: RunResult | dict[s
 
 
 def left_behind(task: Task, found: RunResult | AofError | None) -> tuple[Draft, ...]:
-    """What keeps a result file that an earlier run has written after its end; it is applied to no other run."""
+    """The event that keeps a result file which an earlier run wrote after its end; it is applied to no other run."""
     current = task.lease.run_id if task.lease is not None else task.last_run
     if not isinstance(found, RunResult) or found.run_id in ("", current) or not ran_work(task, found.agent_id):
         return ()

@@ -98,7 +98,7 @@ class _Hosted(msgspec.Struct):
 
 
 class Hosting:
-    """Keeps the contracts of `WorkerHost` and `ports.runner.Listener`."""
+    """Implements `scheduler.steps.WorkerHost`, and `kernel.ports.Listener` for its workers."""
 
     def __init__(self, fabric: Fabric, tell: Tell, faults: Faults | None = None) -> None:
         self._environment = fabric.services.environment

@@ -174,12 +174,12 @@ class Tick:
         return msgspec.structs.replace(planned, next_at=min(moments, default=None))
 
     def retries(self) -> bool:
-        """Whether something that failed is tried again soon; what keeps failing is waited for by nobody."""
+        """Whether something that failed is tried again soon; not for what keeps failing."""
         waiting = self._faults.waiting(*_STEPS)
         return any(self._faults.persistent(key) is None for key in waiting)
 
     def is_awaited(self) -> bool:
-        """Whether something of the last plan goes on by itself: a started worker, or a retry of one of our agents."""
+        """Whether the last plan goes on without a person: a worker was started, or an agent of ours will retry."""
         last = self.last
         if any(lease.worker in STARTED for task in last.running for lease in leases(task)):
             return True

@@ -305,7 +305,7 @@ _ERRORS: dict[int, str] = {
 
 
 class AppriseChannel:
-    """Keeps the contract of `ports.notifier.Channel` for one address."""
+    """Implements `kernel.ports.Channel` for one address."""
 
     def __init__(
         self,

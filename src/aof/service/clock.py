@@ -11,7 +11,7 @@ _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 class SystemClock:
-    """Keeps the contract of `ports.clock.Clock`."""
+    """Implements `store.port.Clock`."""
 
     monotonic = staticmethod(time.monotonic)
     sleep = staticmethod(time.sleep)

@@ -35,7 +35,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class TrustFile:
-    """Keeps the contract of `ports.trust.Trust` for one data directory."""
+    """Implements `kernel.ports.Trust` for one data directory."""
 
     def __init__(self, root: str, environment: Mapping[str, str] = os.environ) -> None:
         self._root = os.path.abspath(root)

@@ -1,7 +1,7 @@
-"""What lists are asked for and made of: a query, and rows as every surface shows them.
+"""What lists are made of: a query, and rows as every surface shows them.
 
-Plain classes, because every list on the command line pays for what is loaded here. A row and a page of rows are
-objects in JSON for any encoder. Above: app and its surfaces. Below: the stores. Must not know how a store finds them.
+Plain classes, because every list on the command line pays for what is loaded here. A row and a page of rows are objects
+in JSON for any encoder. Must not know how a store finds them.
 """
 
 from __future__ import annotations

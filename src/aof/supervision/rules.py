@@ -53,7 +53,7 @@ class Attention(NamedTuple):
 
 
 def turn_of(kind: str, priority: str = "") -> str:
-    """When a kind has its turn: an agent waits for an answer, then reviews by priority, then what is overdue."""
+    """The place of a kind in the order: questions of agents, then reviews by priority, then what is overdue."""
     turn = _TURNS.get(kind, _LAST_TURN)
     return f"{turn}{PRIORITIES.index(priority)}" if kind == "gate" else turn
 

@@ -113,7 +113,7 @@ def _superseded(workflow: Workflow, state: HopState) -> HopStep | None:
 
 
 def state_of(workflow: Workflow) -> State:
-    """What all the hops together come to."""
+    """The state of the whole workflow, by its hops."""
     statuses = set(workflow.statuses().values())
     for state in _FIRST:
         if state in statuses:
@@ -123,12 +123,12 @@ def state_of(workflow: Workflow) -> State:
 
 
 def status_of(state: State) -> str:
-    """The status of a task whose hops together come to this."""
+    """The task status that belongs to the state of its hops."""
     return _STATUS_OF[state]
 
 
 def condition_facts(workflow: Workflow, task: Task) -> dict[str, Any]:
-    """What the conditions of a workflow are compared with."""
+    """The facts that conditions of a workflow are compared with."""
     fields: dict[str, Any] = msgspec.to_builtins(task)
     return fields | {"hops": {hop.id: msgspec.to_builtins(hop) for hop in workflow.hops}}
 
@@ -148,7 +148,7 @@ def reset_by(workflow: Workflow, targets: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Walk:
-    """One commit's way through a workflow: the workflow after the steps so far, and the drafts of those steps."""
+    """Builds one commit on a workflow: the workflow after the steps so far, and the events of these steps."""
 
     def __init__(self, records: Records, task: Task, now: int, workflow: Workflow | None = None) -> None:
         self.records = records
@@ -161,13 +161,13 @@ class Walk:
         self.by = OURSELVES
 
     def add(self, kind: str, hop: str, run: str | None = None, /, **payload: Any) -> None:
-        """One event about a hop."""
+        """Add an event about a hop."""
         whole = {"hop": hop} | {name: value for name, value in payload.items() if value is not None}
         self.drafts.append(Draft(type=kind, task_id=self.task.id, run_id=run, payload=whole))
         self.workflow = apply_event(self.workflow, kind, whole, run, self._at)
 
     def step(self, hop: str, what: str, status: str, run: str | None = None, /, **payload: Any) -> None:
-        """A hop comes to a status."""
+        """Bring a hop to a status."""
         self.add(f"{STEPS}{what}", hop, run, status=status, **payload)
 
     def end_run(self, hop: HopState, *, status: str, code: str, **more: Any) -> None:

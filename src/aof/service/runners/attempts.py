@@ -24,7 +24,7 @@ _BOUND = 10.0  # seconds that a tree may take to end
 
 
 class ProcessOrphans:
-    """Keeps the contract of `ports.runner.Orphans` for one data directory."""
+    """Implements `kernel.ports.Orphans` for one data directory."""
 
     def __init__(self, root: str, clock: Clock) -> None:
         self._root = root

@@ -49,7 +49,7 @@ class _Worker:
 
 
 class ProcessRunner:
-    """Keeps the contract of `ports.runner.Runner`; what happens to workers comes through the selector.
+    """Implements `kernel.ports.Runner`; what happens to workers comes through the selector.
 
     `peer_command` starts the process that works for a run at a peer.
     """

@@ -216,7 +216,7 @@ class FileDocument:
 
 
 class ReadOnlyDocument:
-    """The same for who may not write: what the files lack of the log is added in memory, each time anew."""
+    """A document for a user who may not write: what the files lack of the log is added in memory, each time anew."""
 
     def __init__(self, paths: Paths, reader: Reader, texts: dict[str, tuple[str, int]]) -> None:
         self._paths = paths

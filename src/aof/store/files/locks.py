@@ -483,7 +483,7 @@ def save_checkpoint(paths: Paths, disk: Disk, boot: str, position: Position) -> 
 
 
 class Opening:
-    """What a store has to do before anybody works with it, and now and then."""
+    """Opens a store: recovers what a power cut may have undone, and makes checkpoints from time to time."""
 
     def __init__(self, store: FilesystemStore, boot: str, *, durable: bool) -> None:
         self._store = store

@@ -37,7 +37,7 @@ class Head:
 
 
 class Manifest:
-    """The table of one data directory."""
+    """The last version of each task's file, at a fixed place in a file per day of IDs."""
 
     def __init__(self, folder: str, disk: Disk) -> None:
         self._folder = folder
@@ -166,7 +166,7 @@ _SET = b"\1"
 
 
 class BlockerTable:
-    """The table of one data directory."""
+    """Whether other tasks may wait for a task: one byte, which several tasks share, so that a set one means perhaps."""
 
     def __init__(self, path: str, disk: Disk) -> None:
         self._path = path

@@ -116,7 +116,7 @@ class Merger:
             return take_apart(self._store.paths, self._store.disk)
 
     def untangle(self) -> bool:
-        """The same for who finds it on the way to something else: only where git is idle, and no damage is told.
+        """Take apart mixed files of the log in the course of another call: only where git is idle, and without errors.
 
         What a rebase has dropped comes back also while it goes on, for `aof merge` could not go on otherwise.
         """

@@ -241,7 +241,7 @@ def _is_folder(path: str) -> bool | None:
 
 
 class IndexReadModel:
-    """A part of the store."""
+    """The questions of `store.port.ReadModel`, answered by the index."""
 
     @cached_property
     def index(self) -> Index:

@@ -225,7 +225,7 @@ _OVERLAP = 66
 
 
 class LaneBytes:
-    """The digests in all files of one log, read again where a file has changed."""
+    """The digests of task files that any lane of the log names, read again when a file of the log has changed."""
 
     def __init__(self, paths: Paths) -> None:
         self._folder = paths.events

@@ -1,8 +1,7 @@
-"""One unit of work on files.
+"""One unit of work on files: what it loads under its locks, and the commit.
 
-What was loaded under its locks, what it asks beside its tasks, and the commit that follows from it. The order is what
-makes it safe: note the intent, append and flush the log (the commit), write the files, clear the intent. Whatever is
-interrupted is redone by the next holder of the stripe.
+The order makes it safe: note the intent, append and flush the log (the commit), write the files, clear the intent.
+Whatever is interrupted is redone by the next holder of the stripe.
 """
 
 from __future__ import annotations
@@ -142,7 +141,7 @@ class Change(msgspec.Struct):
 
 
 class IndexQuestions:
-    """A part of the unit of work."""
+    """The questions of a unit that the index answers."""
 
     _store: FilesystemStore
     _alone: dict[str, bool]  # whether anybody may wait for a task: under its lock that stays so
@@ -199,7 +198,7 @@ class IndexQuestions:
 
 
 class DocumentQuestions:
-    """A part of the unit of work."""
+    """The questions of a unit about documents."""
 
     _store: FilesystemStore
     _held: list[HeldLock]
@@ -228,7 +227,7 @@ class DocumentQuestions:
 
 
 class RecordQuestions:
-    """A part of the unit of work."""
+    """The questions of a unit about a task, its runs and its handoffs."""
 
     _store: FilesystemStore
 
@@ -299,7 +298,7 @@ _replace = msgspec.structs.replace
 
 
 class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
-    """Keeps the contract of `ports.store.Unit`."""
+    """Implements `store.port.Unit`."""
 
     def __init__(self, store: FilesystemStore, scope: Scope) -> None:
         self._store = store
@@ -351,7 +350,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
         return known
 
     def assume(self, task_id: str, loaded: Loaded) -> None:
-        """Go on as if this had been loaded: for who knows more of a task than its file and the log."""
+        """Use this as the loaded task: for a caller that knows more of it than its file and the log."""
         self._loaded[task_id] = loaded
 
     def take_in(self, edit: ImportEdit, drafts: tuple[Draft, ...], now: int) -> None:
@@ -461,7 +460,7 @@ class FilesystemUnit(IndexQuestions, RecordQuestions, DocumentQuestions):
             raise
 
     def _refuse_links(self, changes: dict[str, Change]) -> None:
-        """Before anything is in the log: whatever will be written must lie where it seems to lie."""
+        """Refuse links before anything is in the log: each file must lie where it seems to lie."""
         paths = self._store.paths
         folders = [paths.temporary]
         for task_id, change in changes.items():

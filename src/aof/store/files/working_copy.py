@@ -244,7 +244,7 @@ def file_status(path: str, ours: Callable[[bytes], bool]) -> str | None:
 
 
 class Fingerprints:
-    """Recognises files that nobody has touched since they were read and found to be what the log wrote.
+    """Recognises files that have not changed since they were found to be what the log wrote.
 
     A file is known by its inode, its size and the moment of its last change, which the system keeps (`ctime`): unlike
     the time of its last writing, nobody can set that back. A file that changed in the same moment as it was read could

@@ -69,7 +69,7 @@ LOCKING = f"""{RUNNING} AND instr(record, '"locks":[') > 0"""
 
 
 class Shown:
-    """One task of a list."""
+    """What a list shows of one task."""
 
     __slots__ = ("agent", "fields", "folder", "id", "key", "priority", "reason", "status", "title")
 
@@ -110,12 +110,12 @@ class Shown:
 
 
 def showing(records: str) -> str:
-    """A statement that finds records and keys, made into one that finds what is shown of them, and their keys."""
+    """The statement, changed to select what a list shows of each task in place of its record."""
     return f"SELECT {', '.join(_FIELDS)} FROM ({records})"
 
 
 def asked(query: Query) -> tuple[str, str, dict[str, Any]]:
-    """The query as statements for counts by status and for a page of records, and the values of both."""
+    """The SQL of a query: statements for counts by status and for a page of records, and the values of both."""
     values: dict[str, Any] = {}
     shared = list(_shared(query, values))
     every = [*shared, *_others(query, values)]

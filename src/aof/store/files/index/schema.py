@@ -138,7 +138,7 @@ def number(column: str = "place") -> str:
 
 
 def in_folder(folder: str) -> str:
-    """The same condition, as the index `by_updated` has it."""
+    """The condition for the rows of a folder as the index `by_updated` has them."""
     return f"{folder_number()} = {FOLDERS.index(folder)}"
 
 
@@ -234,13 +234,13 @@ def has_table(database: sqlite3.Connection, table: str) -> bool:
 
 
 def applied_end(database: sqlite3.Connection) -> tuple[str, int] | None:
-    """The file of the log and the offset in it up to which the tables have seen everything; None as below."""
+    """The log file and offset up to which the tables are filled; None where another version of AOF has filled them."""
     found = database.execute("SELECT version, day, position FROM meta").fetchone()
     return None if found is None or found[0] != VERSION else (found[1], found[2])
 
 
 def applied_position(database: sqlite3.Connection) -> Position | None:
-    """Behind which event of the log the tables stand; None when another version of AOF has filled them."""
+    """The log position up to which the tables are filled; None where another version of AOF has filled them."""
     found = database.execute("SELECT version, day, position, seq, digest FROM meta").fetchone()
     if found is None or found[0] != VERSION:
         return None

@@ -32,7 +32,10 @@ _FOREIGN = "foreign"  # nobody here appends to the current segment
 
 
 class Stamp:
-    """The folder's change time, a digest of the files before, the current file, and the position at its end."""
+    """What an appender leaves for the next one, so that this need not read the log.
+
+    It has the change time of the folder, a digest of the earlier files, the current file, and the position at its end.
+    """
 
     __slots__ = ("changed", "folder", "inode", "older", "position")
 
@@ -70,7 +73,7 @@ def older_files(paths: Paths, segments: Iterable[str]) -> str:
 
 
 class Flushed:
-    """The note of one data directory."""
+    """The note in `locks/flushed` of up to where the log is durable."""
 
     def __init__(self, path: str, disk: Disk) -> None:
         self._path = path

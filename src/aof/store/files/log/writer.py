@@ -449,7 +449,7 @@ _WHOLE = b"whole".ljust(_LINE - 1) + b"\n"  # every event of the day's tasks is 
 
 
 class Revs:
-    """The table of one data directory: a file per day of IDs, a line per task. Called under the log's lock."""
+    """The last event of each task: a file per day of IDs with a line per task. Called under the log's lock."""
 
     def __init__(self, paths: Paths, disk: Disk, reader: Reader) -> None:
         self._paths = paths
@@ -517,7 +517,7 @@ class Revs:
 
 
 class LogGuard:
-    """What one process knows of the files before the current one."""
+    """Checks that the files before the current one are as the last appender left them."""
 
     def __init__(self, paths: Paths, layouts: Layouts) -> None:
         self._paths = paths
