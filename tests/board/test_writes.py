@@ -231,3 +231,18 @@ def test_what_cannot_be_done_now_is_said_before_a_form_is_filled_in(browser: Bro
     assert answer.status_code == 422
     assert f"Approve is not possible while {task_id} is ready" in unescape(answer.text)
     assert "<textarea" not in answer.text
+
+
+def test_ones_own_work_is_not_offered_for_approval_and_the_refusal_is_in_sentences(
+    browser: Browser, fabric: Fabric
+) -> None:
+    task_id = fabric.create("One").task_id
+    run = fabric.claim(task_id, agent="pm").run_id
+    fabric.complete(task_id, run=run, agent="pm", outcome="needs_review")
+    page = browser.get("/").text
+    assert f'aria-label="Approve {task_id}"' not in page
+    assert f'aria-label="Request changes to {task_id}"' in page
+    assert "by somebody other than pm" in page
+    refused = browser.send(f"/tasks/{task_id}/do/approve", rev=_rev(fabric, task_id)).text
+    assert "cannot approve it.</strong>" in refused
+    assert "aof init --solo" in refused

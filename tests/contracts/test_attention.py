@@ -161,3 +161,14 @@ def test_mail_and_handoffs_to_people_and_agents_that_do_not_answer_are_there(sto
     assert page.items[0].next[0].operation == "mail_ack"
     fabric.mail_ack(message, agent="pm", reason="yes")
     assert [one.kind for one in fabric.inbox().items] == ["handoff"]
+
+
+def test_an_approval_is_not_offered_to_whose_work_it_is(fabric: Fabric) -> None:
+    task_id = fabric.create("Own").task_id
+    run = fabric.claim(task_id, agent="ada").run_id
+    fabric.complete(task_id, run=run, agent="ada", outcome="needs_review")
+    (others,) = fabric.as_actor("bob").inbox(kind=["gate"]).items
+    assert [call.operation for call in others.next] == ["approve", "reject", "show"]
+    (own,) = fabric.as_actor("ada").inbox(kind=["gate"]).items
+    assert [call.operation for call in own.next] == ["reject", "show"]
+    assert own.reason == f"{others.reason}, by somebody other than ada"

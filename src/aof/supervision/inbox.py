@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from aof.documents import mail_rules, mail_service
 from aof.documents.mailbox import opened
-from aof.errors import AofError, Call, EditWaits
+from aof.errors import AofError, Call, EditWaits, HopRoleMismatch, NotAllowed, OwnWork
+from aof.kernel import commands, unit_of_work
 from aof.kernel import limits as kernel_limits
 from aof.kernel import model as kernel_model
-from aof.kernel import unit_of_work
 from aof.kernel.declarations import Cursor, param
 from aof.kernel.model import run_place
 from aof.kernel.operation import Spelling, operation
@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from aof.kernel.context import CallContext, Environment
+    from aof.kernel.context import CallContext
     from aof.org.model import Agent
     from aof.org.routing import AgentHealth
     from aof.supervision.rules import Attention
@@ -163,16 +163,17 @@ def inbox(
     cursor: Cursor | None = None,
 ) -> InboxPage:
     """What needs a person: questions first, then reviews by priority, what is overdue, and all that is stuck."""
-    return _Look(context.environment).page(tuple(kind), person, limit, cursor)
+    return _Look(context).page(tuple(kind), person, limit, cursor)
 
 
 class _Look:
     """One call, at one point in time."""
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-        self._store = environment.store
-        self._now = environment.clock.now()
+    def __init__(self, context: CallContext) -> None:
+        self._context = context
+        self._environment = context.environment
+        self._store = context.environment.store
+        self._now = context.environment.clock.now()
 
     def page(self, kind: tuple[str, ...], person: str | None, limit: int, cursor: str | None) -> InboxPage:
         """A page of what needs a person."""
@@ -205,9 +206,28 @@ class _Look:
         return InboxPage(
             total=by_kind.total(),
             by_kind={name: by_kind[name] for name in rules.NEEDS if by_kind[name]},
-            items=tuple(items[one] for one in shown[:limit]),
+            items=tuple(self._for_caller(items[one]) for one in shown[:limit]),
             next_cursor=read_models.place_in("inbox", *more[:_PARTS]) if more is not None else UNSET,
         )
+
+    def _for_caller(self, item: InboxItem) -> InboxItem:
+        """An approval is offered to who may approve; whose own work it is reads that somebody else has to."""
+        if item.kind != "gate":
+            return item
+        at = {"hop": item.hop} if isinstance(item.hop, str) else {}
+        reason = item.reason
+        try:
+            self._context.dispatcher.rehearse(commands.Approve, str(item.task_id), **at)
+        except OwnWork as refused:
+            reason = f"{reason}, by somebody other than {refused.details['agent']}"
+        except (NotAllowed, HopRoleMismatch):
+            pass
+        except AofError:
+            return item  # what is wrong with the task says nothing of the caller
+        else:
+            return item
+        following = tuple(call for call in item.next if call.operation != "approve")
+        return structs.replace(item, reason=reason, next=following)
 
     def _others(self, wanted: Sequence[str]) -> Iterator[tuple[Attention, InboxItem]]:
         if "lease" in wanted:

@@ -38,6 +38,19 @@ def test_every_view_opens_with_a_heading_and_a_title(person: Person, page: Page,
         expect(page.locator("#verified")).to_contain_text("event")
 
 
+def test_no_view_scrolls_in_two_places_at_once(visitor: Visitor, served: Served) -> None:
+    person = visitor(served, viewport={"width": 1300, "height": 850})
+    person.enter()
+    page = person.context.new_page()
+    beside = {}
+    for name, path in addresses(served).items():
+        person.open(path, page)
+        higher = page.evaluate("document.documentElement.scrollHeight - document.documentElement.clientHeight")
+        if higher > 0:
+            beside[name] = higher
+    assert beside == {}
+
+
 def test_every_view_says_so_where_there_is_nothing_yet(visitor: Visitor, alone: Served) -> None:
     person = visitor(alone)
     person.enter()

@@ -77,8 +77,10 @@ def _offered(ask: Operations, one: dict[str, Any]) -> dict[str, Any]:
     kind = one["kind"]
     named = (BY_NAME[name] for name in _ACTIONS.get(kind, ()))
     actions: list[PageAction] = [action for action in named if ask.may(action.operation)]
-    inline = [name for name in _IN_PLACE.get(kind, ()) if ask.may(name)]
-    offered = {"actions": actions, "inline": inline, "key": secrets.token_hex(8)}
+    works = {call["operation"] for call in one["next"]}
+    withheld = [name for name in _IN_PLACE.get(kind, ()) if name not in works]  # from this caller
+    inline = [name for name in _IN_PLACE.get(kind, ()) if name in works and ask.may(name)]
+    offered = {"actions": actions, "inline": inline, "withheld": withheld, "key": secrets.token_hex(8)}
     return offered | ({"report": _report(ask, one["taskId"])} if kind == "gate" else {})
 
 

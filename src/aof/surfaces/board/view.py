@@ -36,6 +36,7 @@ _LONGEST: Final = 500  # characters of a parameter in an address
 _DIGITS: Final = 9
 _MOST_AGENTS: Final = 500
 _MOST_TAGS: Final = 100
+_ALONE: Final = "if you work alone, allow it for all your work: 'aof init --solo'"  # the board's callers are people
 
 
 class Operations:
@@ -220,8 +221,14 @@ def render(template: str, status: int = 200, **context: Any) -> Response:
 
 
 def problem_of(error: AofError) -> dict[str, str]:
-    """An error as templates show it."""
-    return {"code": error.code, "message": error.message, "hint": error.hint}
+    """An error as templates show it: in sentences, for a person."""
+    hint = f"{error.hint}; {_ALONE}" if error.code == "own_work" else error.hint
+    return {"code": error.code, "message": _sentence(error.message), "hint": _sentence(hint)}
+
+
+def _sentence(text: str) -> str:
+    """With a full stop where it has no end; a name or a command keeps its small letter."""
+    return f"{text}." if text and text[-1] not in ".?!…:" else text
 
 
 def span(milliseconds: float) -> str:
