@@ -27,7 +27,7 @@ from aof.documents.mailbox import Mailbox, problems
 from aof.documents.markdown import plain_text
 from aof.errors import AofError
 from aof.kernel.findings import DocumentFinding
-from tests.support.mail import AT, POLICY, cards, message, objections
+from tests.support.mail import AT, DAY, POLICY, cards, message, objections
 from tests.support.requirements import requirement
 
 # --- the file: its layout, and that a change touches only the lines that it must
@@ -678,3 +678,61 @@ def test_what_aof_writes_is_in_order_for_the_protocols_own_rules_after_every_ste
             )
         assert objections(text) == []
         assert problems(text, POLICY) == []
+
+
+_BY_HAND = (
+    "```",
+    "<!-- x",
+    "-->",
+    "### MSG-20260221-002",
+    "### MSG-20260221-003\n\n**From:** cyd -> dan\n**Status:** new",
+    "  ### MSG-20260221-004",
+    "| MSG-20260221-001 | ada -> bob | P1 | x |",
+    "| bob | 7 | none | none |",
+    "| all | 7 | none | none |",
+    "## Else",
+    "",
+)
+_EDITS = st.tuples(st.integers(0, 10_000), st.sampled_from(_BY_HAND))
+
+
+@requirement("comms.mailbox.projection")
+@given(st.lists(st.tuples(_STEPS, st.none() | _EDITS), max_size=4), st.sampled_from(["\n", "\r\n"]))
+def test_a_text_known_from_its_last_change_becomes_what_it_would_if_it_were_read(
+    parts: list[tuple[list[tuple[str, int]], tuple[int, str] | None]], eol: str
+) -> None:
+    text = mailbox.new_mailbox("Mailbox — x").replace("\n", eol)
+    for steps, by_hand in parts:
+        for what, which in steps:
+            changed = _stepped(text, what, which)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(mailbox, "_lately", ())
+                patch.setattr(mailbox, "counted", lambda _box, _policy: None)
+                assert changed == _stepped(text, what, which)
+            known, read = mailbox.opened(changed), Mailbox(changed)
+            assert known.sections == read.outline.sections
+            assert known.highest_number(DAY) == read.highest_number(DAY)
+            assert [known.places(head.message_id) for head in read.heads] == [
+                read.places(head.message_id) for head in read.heads
+            ]
+            text = changed
+        if by_hand is not None:
+            lines = text.split("\n")
+            lines.insert(by_hand[0] % len(lines), by_hand[1])
+            text = "\n".join(lines)
+
+
+def _stepped(text: str, what: str, which: int) -> str:
+    """The text after a step with one of its messages; with none, or where nothing else is wanted, one is sent."""
+    box = Mailbox(text)
+    there = [head.message_id for head in box.heads]
+    if what == "send" or not there:
+        number = box.highest_number(DAY) + 1
+        body = ["", "```\n### MSG-20260221-001\n```", "```", "<!-- said", "### MSG-20260221-001"][which % 5]
+        sent = message(number, receiver=["bob", "all", "maya", "maintainer"][which % 4], body=body)
+        return mailbox.with_message(mailbox.complete(text, "Mailbox — x"), sent, POLICY)
+    one = there[which % len(there)]
+    if what == "close":
+        change = StatusChange("closed", "", "resolved")
+        return mailbox.without_card(text, one, change, Ack("ada", AT, "Closed (resolved): done"), POLICY)[0]
+    return mailbox.with_change(text, one, StatusChange(what, "r"), Ack("bob", AT, "a | b"), POLICY)

@@ -44,7 +44,8 @@ SECTIONS: Final = (INBOX, QUEUE, ACTIVE, CLOSED)
 _ALSO: Final = {"Closed Summary (Newest First)": CLOSED}
 _MARK: Final = re.compile(r"\n(?= {0,3}(?:#{2,3}[ \t]|`{3}|~{3})|[ \t]*<!--)")
 _UNUSUAL: Final = ("```", "~~~", "<!--", "\n #", "\n  #", "\n   #")
-_SECTION, _CARD = 2, 3
+_UNCLOSED, _SECTION, _CARD = 0, 2, 3
+BEGIN: Final = "### MSG-"  # of a card as we write it
 
 
 class MailboxSection(msgspec.Struct, frozen=True):
@@ -65,14 +66,11 @@ class CardPlace(msgspec.Struct, frozen=True):
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """The sections in order, and the cards of the active one."""
+    """The sections in order, and the cards of the active one. `whole`: every fence and comment is closed."""
 
     sections: tuple[MailboxSection, ...]
     cards: tuple[CardPlace, ...]
-
-    def section(self, name: str) -> MailboxSection | None:
-        """The first section of that name."""
-        return next((section for section in self.sections if section.name == name), None)
+    whole: bool
 
 
 def outline(text: str) -> Outline:
@@ -83,11 +81,17 @@ def outline(text: str) -> Outline:
         MailboxSection(_ALSO.get(title, title), start, _line_end(text, start), end)
         for start, title, end in _spans(tops, len(text))
     )
+    whole = all(level != _UNCLOSED for _, level, _ in found)
     active = next((section for section in sections if section.name == ACTIVE), None)
     if active is None:
-        return Outline(sections, ())
+        return Outline(sections, (), whole)
     inside = [one for one in found if active.start < one[0] < active.end]
-    return Outline(sections, _cards(inside, active.end))
+    return Outline(sections, _cards(inside, active.end), whole)
+
+
+def is_one_card(text: str, title: str) -> bool:
+    """Whether a text is that card and nothing else, wherever it stands: it opens nothing that it does not close."""
+    return text.count(BEGIN) == 1 and list(_headings(text)) == [(0, _CARD, title)]
 
 
 def cards_of(text: str) -> tuple[CardPlace, ...]:
@@ -107,14 +111,14 @@ def _spans(begins: list[tuple[int, str]], end: int) -> Iterator[tuple[int, str, 
 
 
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
-    """The start, level and title of each heading of the second or third level."""
+    """The start, level and title of each heading of the second or third level, and where nothing closes what opens."""
     marks = _marks(text)
     step = 0
     while step < len(marks):
         start = marks[step]
         step += 1
         line = text[start : _line_end(text, start)].rstrip("\r\n")
-        if line.startswith("### MSG-"):
+        if line.startswith(BEGIN):
             yield start, _CARD, line[4:].strip()
         elif (found := heading(line)) is not None:
             if found[0] in (_SECTION, _CARD):
@@ -122,6 +126,8 @@ def _headings(text: str) -> Iterator[tuple[int, int, str]]:
         elif (behind := _hidden_until(text, start, line, marks, step)) is not None:
             while step < len(marks) and marks[step] < behind:
                 step += 1
+        elif opens_code(line) is not None or line.lstrip().startswith("<!--"):
+            yield start, _UNCLOSED, ""
 
 
 def _marks(text: str) -> list[int]:
@@ -544,6 +550,21 @@ class TablePlace:
         self.header = header
         self.top = top
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether each of its messages has one row, in the form in which `row_of` finds it."""
+        names = {one.first for one in self.rows}
+        own = all(self._text.startswith(f"| {one.first} |", one.start) for one in self.rows)
+        return own and len(names) == len(self.rows) and self._text.find("\n| MSG-", self.bottom, self._end) < 0
+
+    def row_of(self, message_id: str) -> RowPlace | None:
+        """The row of a message in a plain table, found without reading all of them."""
+        start = self._text.find(f"\n| {message_id} |", self.top - 1, self._end) + 1
+        if start == 0:
+            return None
+        end = self._text.find("\n", start) + 1 or len(self._text)
+        return RowPlace(start, end, self._text[start:end])
+
     @cached_property
     def rows(self) -> tuple[RowPlace, ...]:
         """Every line that follows and begins with a bar."""
@@ -619,6 +640,12 @@ def queue_edits(
     if waiting:
         edits.append(_insert(text, at, "".join(waiting), eol))
     return edits
+
+
+def queue_row(text: str, place: int, message: MailMessage, eol: str) -> TableEdit:
+    """The row of an open card, at a place in the queue."""
+    said = (message.message_id, message.parties, message.priority, cell(message.subject))
+    return _insert(text, place, row(said) + eol, eol)
 
 
 def closed_edit(text: str, table: TablePlace, values: Iterable[str], eol: str) -> TableEdit:

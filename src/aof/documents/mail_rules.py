@@ -705,13 +705,50 @@ def inbox(messages: Sequence[MailMessage], policy: Policy, known: Iterable[str] 
         for agent in members(message, policy, everybody):
             if agent in waiting and not (is_group(message.receiver) and message.acknowledged_by(agent)):
                 waiting[agent].append(message)
-    rows: list[InboxRow] = []
-    for agent, unread in waiting.items():
-        due = {message.response_needed_by for message in unread} - {NONE}
-        dates = sorted((when, text) for text in due if (when := moment(text)) is not None)
-        earliest = dates[0][1] if dates else NEXT_SESSION if NEXT_SESSION in due else NONE
-        rows.append(InboxRow(agent, len(unread), unread[-1].message_id, earliest) if unread else InboxRow(agent))
-    return tuple(rows)
+    return tuple(
+        InboxRow(agent, len(unread), unread[-1].message_id, _earliest({one.response_needed_by for one in unread}))
+        if unread
+        else InboxRow(agent)
+        for agent, unread in waiting.items()
+    )
+
+
+def _earliest(due: set[str]) -> str:
+    """The earliest of the times that messages name."""
+    dates = sorted((when, text) for text in due - {NONE} if (when := moment(text)) is not None)
+    return dates[0][1] if dates else NEXT_SESSION if NEXT_SESSION in due else NONE
+
+
+class Inboxes:
+    """The same kept from one change to the next, for messages that all have IDs of their own, newest first.
+
+    `agents` are all that have a row, and everybody that a message is from or for is one of them.
+    """
+
+    def __init__(self, messages: Sequence[MailMessage], policy: Policy, agents: Iterable[str]) -> None:
+        self._policy = policy
+        self._waiting: dict[str, dict[str, str]] = {agent: {} for agent in agents}  # oldest first, with due times
+        for message in reversed(messages):
+            self.put(message)
+
+    def knows(self, message: MailMessage) -> bool:
+        """Whether the message is from and for somebody with a row. Mail for all is also for everybody who gets one."""
+        return all(not name or is_group(name) or name in self._waiting for name in (message.sender, message.receiver))
+
+    def put(self, message: MailMessage) -> tuple[InboxRow, ...]:
+        """Count a message that is the newest, or not what it was; the rows of those whom it concerns."""
+        meant = members(message, self._policy, self._waiting)
+        return tuple(self._put(message, agent) for agent in dict.fromkeys(meant) if agent in self._waiting)
+
+    def _put(self, message: MailMessage, agent: str) -> InboxRow:
+        unread = self._waiting[agent]
+        if is_unread_by(message, agent, self._policy, self._waiting):
+            unread[message.message_id] = message.response_needed_by
+        else:
+            unread.pop(message.message_id, None)
+        if not unread:
+            return InboxRow(agent)
+        return InboxRow(agent, len(unread), next(iter(unread)), _earliest(set(unread.values())))
 
 
 def escalation_notice(message: MailMessage, text: str, policy: Policy, number: int, now: int) -> MailMessage:

@@ -5,8 +5,7 @@ Overdue mail and its escalation; what is wrong with the mailbox and is repaired.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -244,21 +243,28 @@ def next_number(documents: dict[str, str], numbers: Numbers, now: int) -> int:
     """The next free number of the day, over active, closed and archived messages."""
     today = day(now)
     box, archive = opened(documents[mail_rules.PATH]), documents[mail_rules.ARCHIVE]
-    active = (place.title for place in box.outline.cards)
     if not numbers.alone:
-        every = (*active, *box.closed_ids, *(place.title for place in cards_of(archive)))
-        return numbers.next({number_of(one, today) for one in every})
-    last = max((number_of(one, today) for one in active), default=0)
-    last = _last(box.text, "| ", today, last, lambda: box.closed_ids)
-    return 1 + _last(archive, "### ", today, last, lambda: (place.title for place in cards_of(archive)))
+        every = (place.title for place in (*box.outline.cards, *cards_of(archive)))
+        return numbers.next({number_of(one, today) for one in (*every, *box.closed_ids)})
+    last = box.highest_number(today)
+    if _highest_archived(archive, today) > last:
+        last = max([last, *(number_of(place.title, today) for place in cards_of(archive))])
+    return 1 + last
 
 
-def _last(text: str, begin: str, today: str, known: int, ids: Callable[[], Iterable[str]]) -> int:
-    """The greatest number of the day; what only looks like an ID is looked at only where it would be greater."""
-    found = re.findall(rf"\n{re.escape(begin)}MSG-{today.replace('-', '')}-([0-9]{{3,9}})\b", text)
-    if max(map(int, found), default=0) <= known:
-        return known
-    return max([known, *(number_of(one, today) for one in ids())])
+_archive_seen = ("", "", 0)  # the text, the day that was asked for, and the number
+
+
+def _highest_archived(archive: str, today: str) -> int:
+    """The highest number of the day on lines that look like cards; of one that has grown, only the rest is read."""
+    global _archive_seen  # noqa: PLW0603 - exchanged as a whole, so that threads need no lock
+    known, when, last = _archive_seen
+    if when == today and archive.startswith(known):
+        last = max(last, mailbox.highest_looking(archive, "### ", today, max(known.rfind("\n"), 0)))
+    else:
+        last = mailbox.highest_looking(archive, "### ", today)
+    _archive_seen = archive, today, last
+    return last
 
 
 def message_in(box: Mailbox, message_id: str) -> MailMessage | AofError:
@@ -329,7 +335,7 @@ def resent(box: Mailbox, archive: str, message: MailMessage, root: str) -> bool:
 
 def everybody_in(box: Mailbox, policy: Policy) -> tuple[str, ...]:
     """All names of agents and people in the mailbox and the settings."""
-    return mail_rules.roster(policy, (*box.known_names, *(head.receiver for head in box.heads)))
+    return mail_rules.roster(policy, box.parties)
 
 
 def escalation(  # noqa: PLR0917 - what is escalated, to whom, and why

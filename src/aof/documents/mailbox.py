@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from contextlib import suppress
+from functools import cached_property
 from itertools import chain, takewhile
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from aof.documents import hand_edits, mail_cards, mail_rules
 from aof.documents.hand_edits import HandEdit
 from aof.documents.mail_cards import (
     ACTIVE,
+    BEGIN,
     CLOSED,
     FIELDS,
     HEADERS,
@@ -22,6 +24,7 @@ from aof.documents.mail_cards import (
     SECTIONS,
     Card,
     CardPlace,
+    MailboxSection,
     Outline,
     TableEdit,
     TablePlace,
@@ -32,9 +35,10 @@ from aof.documents.mail_cards import (
     line_number,
     outline,
     queue_edits,
+    queue_row,
     snapshot_edits,
 )
-from aof.documents.mail_rules import NONE, SCOPES, Ack, MailMessage, StatusChange, is_message_id
+from aof.documents.mail_rules import NONE, SCOPES, Ack, MailMessage, StatusChange, is_message_id, number_of
 from aof.documents.markdown import damage, ending, unix, with_ending
 from aof.documents.projection import Facts, Files, PastEvents, Projection, Rewritten
 from aof.kernel.events import Event
@@ -46,13 +50,34 @@ _TABLE_STATUS: Final = re.compile(r"(\s*\|[^|]*\|[ \t]*)([^|]*?)([ \t]*\|?[ \t]*
 
 
 class Mailbox:
-    """One text, read as far as it is needed."""
+    """One text, read as far as it is needed.
 
-    def __init__(self, text: str) -> None:
+    Where a change was made in a text whose parts are known, `sections` are given: then each ID has one card, which is
+    found without reading the others.
+    """
+
+    def __init__(self, text: str, sections: tuple[MailboxSection, ...] | None = None) -> None:
         self.text = text
         self.eol = ending(text)
         self.others: list[CardPlace] = []  # cards that are not in our own form, once the heads have been read
+        self.counts: list[Counts] = []  # taken by the one that makes the next text, which they then belong to
+        self.numbers: dict[str, int] = {}  # the highest of a day, once it has been asked for
+        self._known = sections
         self._tables: dict[str, TablePlace | None] = {}
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the text was made from one whose parts are known."""
+        return self._known is not None
+
+    @property
+    def sections(self) -> tuple[MailboxSection, ...]:
+        """The sections in order."""
+        return self.outline.sections if self._known is None else self._known
+
+    def section(self, name: str) -> MailboxSection | None:
+        """The first section of that name."""
+        return next((section for section in self.sections if section.name == name), None)
 
     @cached_property
     def outline(self) -> Outline:
@@ -78,8 +103,36 @@ class Mailbox:
 
     def places(self, message_id: str) -> list[CardPlace]:
         """Every card with that ID; more than one is a mistake of somebody."""
+        if self._known is not None:
+            return [place for place in self._begun(f"### {message_id}") if place.title == message_id]
         found: list[CardPlace] = self._by_id.get(message_id, [])
         return found
+
+    def _begun(self, begin: str) -> Iterator[CardPlace]:
+        """The cards whose heading begins so; only in a text whose parts are known nothing else looks like one."""
+        text, active = self.text, self.section(ACTIVE)
+        assert active is not None
+        start = text.find(begin, active.inner, active.end)
+        while start >= 0:
+            behind = text.find(f"\n{BEGIN}", start, active.end) + 1 or active.end
+            yield CardPlace(text[start + 4 : behind].partition("\n")[0].strip(), start, behind)
+            start = text.find(begin, behind, active.end)
+
+    @property
+    def newest(self) -> CardPlace | None:
+        """The card on top."""
+        if self._known is not None:
+            return next(self._begun(BEGIN), None)
+        return self.outline.cards[0] if self.outline.cards else None
+
+    def above(self, place: CardPlace) -> CardPlace | None:
+        """The card before another one."""
+        if self._known is None:
+            at = self.outline.cards.index(place)
+            return self.outline.cards[at - 1] if at else None
+        start = self.text.rfind(f"\n{BEGIN}", 0, place.start) + 1
+        active = self.section(ACTIVE)
+        return CardPlace("", start, place.start) if active is not None and start >= active.inner else None
 
     @cached_property
     def _by_id(self) -> dict[str, list[CardPlace]]:
@@ -91,7 +144,7 @@ class Mailbox:
     def table(self, name: str) -> TablePlace | None:
         """The table of a section."""
         if name not in self._tables:
-            section = self.outline.section(name)
+            section = self.section(name)
             self._tables[name] = None if section is None else find_table(self.text, section)
         return self._tables[name]
 
@@ -101,10 +154,24 @@ class Mailbox:
         table = self.table(INBOX)
         return tuple(one.first for one in table.rows if one.first) if table is not None else ()
 
+    def highest_number(self, today: str) -> int:
+        """The highest number that a card or a row of the closed summary has of that day."""
+        if today not in self.numbers:
+            last = max((number_of(place.title, today) for place in self.outline.cards), default=0)
+            if highest_looking(self.text, "| ", today) > last:
+                last = max([last, *(number_of(one, today) for one in self.closed_ids)])
+            self.numbers[today] = last
+        return self.numbers[today]
+
+    @property
+    def parties(self) -> Iterator[str]:
+        """Everybody whom the snapshot or a card names as a receiver; each has a row where the parts are known."""
+        return chain(self.known_names, () if self.is_known else (head.receiver for head in self.heads))
+
     def is_closed(self, message_id: str) -> bool:
         """Whether the closed summary has the message."""
-        section = self.outline.section(CLOSED)
-        if section is None or message_id not in self.text[section.start : section.end]:
+        section = self.section(CLOSED)
+        if section is None or self.text.find(message_id, section.start, section.end) < 0:
             return False
         return message_id in self.closed_ids
 
@@ -115,10 +182,100 @@ class Mailbox:
         return tuple(one.first for one in table.rows) if table is not None else ()
 
 
-@lru_cache(maxsize=4)
+def highest_looking(text: str, begin: str, today: str, place: int = 0) -> int:
+    """The highest number of a day on lines from a place on that begin so, be they what they look like or not."""
+    look = re.compile(rf"\n{re.escape(begin)}MSG-{today.replace('-', '')}-([0-9]{{3,9}})\b")
+    return max(map(int, look.findall(text, place)), default=0)
+
+
+_lately: tuple[Mailbox, ...] = ()
+_KEPT = 4
+
+
 def opened(text: str) -> Mailbox:
-    """The mailbox that a text is; what was read lately is not read again."""
-    return Mailbox(text)
+    """The mailbox that a text is; what was read or made lately is not read again."""
+    for box in _lately:
+        if box.text is text:
+            return box
+    found = next((box for box in _lately if box.text == text), None)
+    return found if found is not None else _remembered(Mailbox(text))
+
+
+def _remembered(box: Mailbox) -> Mailbox:
+    global _lately  # noqa: PLW0603 - exchanged as a whole, so that threads need no lock
+    _lately = (box, *_lately[: _KEPT - 1])
+    return box
+
+
+class Counts:
+    """What the tables of a mailbox are made from, kept from one change to the next.
+
+    A change of one message is then as much work in a mailbox of thousands as in an empty one. It is kept only of a
+    text in which a search finds what reading would find (`counted`), and does not outlive what could change that.
+    """
+
+    def __init__(self, box: Mailbox, policy: Policy) -> None:
+        self.policy = policy
+        self._inboxes = mail_rules.Inboxes(box.heads, policy, mail_rules.roster(policy, box.known_names))
+        self._open = {head.message_id: None for head in reversed(box.heads) if head.is_open}
+
+    def table_edits(self, box: Mailbox, message: MailMessage, *, new: bool) -> list[TableEdit] | None:
+        """What a new, changed or closed message changes in the tables; None where that takes reading everything."""
+        inbox, queue, message_id = box.table(INBOX), box.table(QUEUE), message.message_id
+        assert inbox is not None
+        assert queue is not None
+        if new == (message_id in self._open) or not self._inboxes.knows(message):
+            return None
+        own, newest = queue.row_of(message_id), next(reversed(self._open), None)
+        top = queue.row_of(newest) if newest is not None else None
+        if new:
+            if own is not None or (newest is not None and top is None):
+                return None
+            at = queue.top if top is None else top.start
+            rows = [queue_row(box.text, at, message, box.eol)]
+            self._open[message_id] = None
+        elif own is None:
+            return None
+        else:
+            rows = [] if message.is_open else [TableEdit(own.start, own.end, "")]
+            if not message.is_open:
+                del self._open[message_id]
+        return [*snapshot_edits(box.text, inbox, self._inboxes.put(message), box.eol), *rows]
+
+
+def counted(box: Mailbox, policy: Policy) -> Counts | None:
+    """The counts of a text, which nobody else gets; None where a search would not find what reading finds."""
+    with suppress(IndexError):
+        counts = box.counts.pop()
+        if counts.policy == policy:
+            return counts
+    names, cards = [section.name for section in box.outline.sections], box.outline.cards
+    inbox, queue, active = box.table(INBOX), box.table(QUEUE), box.section(ACTIVE)
+    if inbox is None or queue is None or active is None or box.table(CLOSED) is None:
+        return None
+    plain = (
+        box.outline.whole
+        and all(names.count(name) == 1 for name in SECTIONS)
+        and box.text.count(BEGIN, active.start, active.end) == len(cards)
+        and all(box.text.startswith(BEGIN, place.start) for place in cards)
+        and len({place.title for place in cards}) == len(cards)
+        and queue.is_plain
+    )
+    return Counts(box, policy) if plain and settled(box, policy, box.heads, []) == box.text else None
+
+
+def _made(box: Mailbox, edits: list[TableEdit]) -> Mailbox:
+    """The text with the edits, of which the parts are known as well."""
+    text = apply_edits(box.text, edits)
+
+    def moved(place: int) -> int:
+        return place + sum(len(edit.text) - (edit.end - edit.start) for edit in edits if edit.end <= place)
+
+    sections = []
+    for section in box.sections:
+        start = moved(section.start)
+        sections.append(MailboxSection(section.name, start, start + section.inner - section.start, moved(section.end)))
+    return Mailbox(text, tuple(sections))
 
 
 def new_mailbox(title: str) -> str:
@@ -152,9 +309,9 @@ def _shown_ack(ack: Ack) -> str:
 
 def complete(text: str, title: str) -> str:
     """The text with every section that it lacks; one that has all of them stays as it is."""
-    if not text.strip():
+    if _is_blank(text):
         return new_mailbox(title)
-    there = {section.name for section in opened(text).outline.sections}
+    there = {section.name for section in opened(text).sections}
     missing = [name for name in SECTIONS if name not in there]
     if not missing:
         return text
@@ -166,18 +323,37 @@ def complete(text: str, title: str) -> str:
 def with_message(text: str, message: MailMessage, policy: Policy) -> str:
     """The text with a new card on top."""
     box = opened(text)
-    active = box.outline.section(ACTIVE)
+    active = box.section(ACTIVE)
     assert active is not None
     written = with_ending(unix(render(message)), box.eol)
-    if box.outline.cards:
-        at = box.outline.cards[0].start
-        edit = TableEdit(at, at, f"{written}{box.eol}---{box.eol}{box.eol}")
+    if (newest := box.newest) is not None:
+        edit = TableEdit(newest.start, newest.start, f"{written}{box.eol}---{box.eol}{box.eol}")
     else:
         before = text[active.inner : active.end].rstrip()
         start = active.inner + len(before)
         head = box.eol * (2 if before else 1) if active.inner and text[active.inner - 1] == "\n" else box.eol * 2
         edit = TableEdit(start, active.end, head + written + box.eol)
-    return settled(box, policy, (message, *box.heads), [edit])
+    done = _quickly(box, policy, message, [edit], written, new=message.is_open)
+    return done or settled(box, policy, (message, *box.heads), [edit])
+
+
+def _quickly(
+    box: Mailbox, policy: Policy, message: MailMessage, edits: list[TableEdit], card: str | None, *, new: bool = False
+) -> str | None:
+    """The text with those edits and what they change in the tables; None where that takes reading everything.
+
+    `card` is what the message's card becomes.
+    """
+    if card is not None and not mail_cards.is_one_card(card, message.message_id):
+        return None
+    counts = counted(box, policy)
+    more = counts.table_edits(box, message, new=new) if counts is not None else None
+    if counts is None or more is None:
+        return None
+    made = _made(box, [*edits, *more])
+    made.counts.append(counts)
+    made.numbers = {day: max(last, number_of(message.message_id, day)) for day, last in box.numbers.items()}
+    return _remembered(made).text
 
 
 def with_change(text: str, message_id: str, change: StatusChange, ack: Ack, policy: Policy) -> str:
@@ -187,7 +363,13 @@ def with_change(text: str, message_id: str, change: StatusChange, ack: Ack, poli
     card = box.card(place)
     edits = _card_edits(box, place, card, change.status, ack)
     after = msgspec.structs.replace(card.message, status=change.status, acks=(*card.message.acks, ack))
-    heads = tuple(after if one is place else head for one, head in zip(box.outline.cards, box.heads, strict=True))
+    own = [TableEdit(edit.start - place.start, edit.end - place.start, edit.text) for edit in edits]
+    changed = apply_edits(text[place.start : place.end], own)
+    if after.is_open and (done := _quickly(box, policy, after, edits, changed)) is not None:
+        return done
+    heads = tuple(
+        after if one.start == place.start else head for one, head in zip(box.outline.cards, box.heads, strict=True)
+    )
     return settled(box, policy, heads, edits, own=place)
 
 
@@ -196,14 +378,12 @@ def without_card(text: str, message_id: str, change: StatusChange, ack: Ack, pol
     box = opened(text)
     place = box.places(message_id)[0]
     card = box.card(place)
-    index = box.outline.cards.index(place)
     own = [
         TableEdit(edit.start - place.start, edit.end - place.start, edit.text)
         for edit in _card_edits(box, place, card, change.status, ack)
     ]
     archived = apply_edits(text[place.start : _content_end(text, place)], own)
-    heads = box.heads[:index] + box.heads[index + 1 :]
-    edits = [_removal(box, index)]
+    edits = [_removal(box, place)]
     if (table := box.table(CLOSED)) is not None:
         message = card.message
         values = (
@@ -214,6 +394,10 @@ def without_card(text: str, message_id: str, change: StatusChange, ack: Ack, pol
             ack.reason.partition(": ")[2] or ack.reason,
         )
         edits.append(closed_edit(text, table, values, box.eol))
+    gone = msgspec.structs.replace(card.message, status="closed")
+    if (done := _quickly(box, policy, gone, edits, None)) is not None:
+        return done, archived
+    heads = tuple(head for one, head in zip(box.outline.cards, box.heads, strict=True) if one.start != place.start)
     return settled(box, policy, heads, edits, own=place, gone=message_id), archived
 
 
@@ -282,7 +466,7 @@ def _renamed(box: Mailbox, own: CardPlace | None) -> list[TableEdit]:
     """The edits that write `unread` where a person wrote `new`, in all other cards."""
     found = []
     for place in box.others:
-        if place is own:
+        if own is not None and place.start == own.start:
             continue
         card = box.card(place)
         if card.raw_status.lower() == "new" and card.status_line is not None:
@@ -331,13 +515,13 @@ def _content_end(text: str, place: CardPlace) -> int:
     return end
 
 
-def _removal(box: Mailbox, index: int) -> TableEdit:
+def _removal(box: Mailbox, place: CardPlace) -> TableEdit:
     """The edit that takes a card and one separator away."""
-    places = box.outline.cards
-    place = places[index]
-    if index == 0 or index + 1 < len(places):
+    active, above = box.section(ACTIVE), box.above(place)
+    assert active is not None
+    if above is None or place.end < active.end:
         return TableEdit(place.start, place.end, "")
-    return TableEdit(_content_end(box.text, places[index - 1]), place.end, box.eol)
+    return TableEdit(_content_end(box.text, above), place.end, box.eol)
 
 
 _OWN = "own"  # nobody but AOF has written the files since they were made: the log has all that they say
@@ -358,7 +542,7 @@ class MailboxDocument(Projection):
         writer = _Writer(files, self._policy)
         if past is not None and not past.applied and "\0" in writer.text:
             writer.text = ""  # a power cut has taken what only we had written
-        begun = not writer.text.strip() and not writer.archive.strip()
+        begun = _is_blank(writer.text) and _is_blank(writer.archive)
         read = writer.read(past.events) if past is not None else []
         if past is not None and not (past.applied and writer.text.strip()):
             # They were written in order, so that everything before one that is there is there as well.
@@ -415,6 +599,8 @@ class _Writer:
 
     def restore(self, logged: dict[str, MailMessage]) -> None:
         """Put back what a person has changed in cards that the log has, and keep what it was made to be."""
+        if not logged:
+            return
         self.text, changed = with_originals(self.text, logged, self._policy)
         by_hand = [
             HandEdit(f"a person changed {one} from {logged[one].sender} to {logged[one].receiver}", card.rstrip())
@@ -481,6 +667,10 @@ class _Writer:
         return bool(box.places(message_id)) or box.is_closed(message_id)
 
 
+def _is_blank(text: str) -> bool:
+    return not text or text.isspace()
+
+
 def _as_logged(events: Iterable[Event]) -> dict[str, MailMessage]:
     """Messages as they were sent and answered through AOF; without those that were closed."""
     messages: dict[str, MailMessage] = {}
@@ -535,7 +725,7 @@ def problems(text: str, policy: Policy, archived: frozenset[str] | None = None) 
 
 def _of_sections(box: Mailbox) -> Iterator[DocumentFinding]:
     seen: set[str] = set()
-    for section in box.outline.sections:
+    for section in box.sections:
         line = line_number(box.text, section.start)
         if section.name in seen and section.name in SECTIONS:
             yield DocumentFinding(line, "duplicate_section", f"a second section {section.name!r}; the first one counts")
@@ -547,7 +737,7 @@ def _of_sections(box: Mailbox) -> Iterator[DocumentFinding]:
 
 def _of_tables(box: Mailbox) -> Iterator[DocumentFinding]:
     for name in HEADERS:
-        named, table = box.outline.section(name), box.table(name)
+        named, table = box.section(name), box.table(name)
         if named is None:
             continue
         start = line_number(box.text, named.start)

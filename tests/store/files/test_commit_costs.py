@@ -119,3 +119,40 @@ def live(root: str) -> None:
         list(lifecycles(fabric, STRIPES))
         for step in lifecycles(fabric, TASKS):
             os.path.exists(f"{_MARK}{step}")
+
+
+def test_a_step_of_mail_takes_as_many_python_calls_in_a_mailbox_of_hundreds_as_in_one_of_ten(tmp_path: Path) -> None:
+    aof.init(tmp_path / "data")
+    with open_fabric(tmp_path / "data", actor="ada") as fabric:
+        for number in range(10):
+            fabric.mail_send("bob", f"Question {number}", body="Which port?\n\n```\nport = 1\n```")
+        few = _calls_of_mail(fabric)
+        for number in range(290):
+            fabric.mail_send("bob", f"Question {number}", body="Which port?\n\n```\nport = 1\n```")
+        many = _calls_of_mail(fabric)
+    assert {name: (few[name], many[name]) for name in few if many[name] > 1.1 * few[name]} == {}
+
+
+def _calls_of_mail(fabric: Fabric) -> Counter[str]:
+    """The Python calls of each step of one message; the first message is not counted."""
+    calls: Counter[str] = Counter()
+    step = ""
+
+    def count(_frame: FrameType, event: str, _given: object) -> None:
+        if event == "call":
+            calls[step] += 1
+
+    before = sys.getprofile()
+    for counted in (False, True):
+        if counted:
+            sys.setprofile(count)
+        try:
+            step = "send"
+            sent = fabric.mail_send("bob", "Which port?").message_id
+            step = "ack"
+            fabric.mail_ack(sent, agent="bob", reason="read")
+            step = "close"
+            fabric.mail_close(sent, disposition="resolved", reason="done")
+        finally:
+            sys.setprofile(before)
+    return calls

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from aof.store.files.store import Parts
 
 MOST = 4 * LARGEST  # bytes of a document
+Decoded = dict[str, tuple[bytes, str]]  # of each file, the bytes that were last read or written, and their text
 _NOTE = 2_048
 _NO_FILE = ""
 
@@ -45,6 +46,7 @@ class Documents:
         self._boot = boot
         self._durable = durable
         self._texts: dict[str, tuple[str, int]] = {}  # of files that may only be read, with what they lack of the log
+        self._decoded: Decoded = {}
         self._followed: dict[str, tuple[object, DocumentState]] = {}  # where the log ended, and how the file was then
 
     def follow(self, projection: Projection, held: list[HeldLock], facts: Facts) -> str:
@@ -57,7 +59,9 @@ class Documents:
         lock = next((one for one in held if one.name == name), None)
         if lock is None or self._parts.locks.is_lost(lock):
             raise ScopeTooNarrow(Scope(names=frozenset({name})))
-        document = FileDocument(self._parts, lock, projection.path, self._boot, durable=self._durable)
+        document = FileDocument(
+            self._parts, lock, projection.path, self._boot, decoded=self._decoded, durable=self._durable
+        )
         end, known = self._parts.reader.end(), self._followed.get(name)
         if known is not None and (known[0], known[1].mark) == (end, document.mark(projection.path)):
             return known[1].note  # as this process has left it
@@ -77,7 +81,7 @@ class Documents:
     def text(self, path: str) -> str:
         """A document's file as it lies there."""
         found = None if self._parts.repairs else self._texts.get(path)
-        return _text(self._parts.paths, path) or "" if found is None else found[0]
+        return _text(self._parts.paths, path, self._decoded) or "" if found is None else found[0]
 
     def title(self, task_id: str) -> str | None:
         """The title of a task, from its file as it lies there."""
@@ -105,11 +109,12 @@ _decoder = msgspec.json.Decoder(prepare_type(Noted))
 class FileDocument:
     """A document whose state is noted in its lock file."""
 
-    def __init__(self, parts: Parts, held: HeldLock, path: str, boot: str, *, durable: bool) -> None:
+    def __init__(self, parts: Parts, held: HeldLock, path: str, boot: str, *, decoded: Decoded, durable: bool) -> None:
         self._parts = parts
         self._held = held
         self._main = path
         self._boot = boot
+        self._decoded = decoded
         self._durable = durable
         self._root = parts.paths.root
         self._here: Position | None = None
@@ -160,7 +165,7 @@ class FileDocument:
 
     def read(self, path: str) -> tuple[str, str]:
         """The text, with what is no UTF-8 kept as it is; what a power cut may leave at the end is no text."""
-        return read_document(self._parts.paths, path)
+        return read_document(self._parts.paths, path, self._decoded)
 
     def append(self, path: str, mark: str, text: str) -> str | None:
         """One write at the end of the file; a part of it that a dead writer has left is completed."""
@@ -209,6 +214,8 @@ class FileDocument:
             disk.rename(temporary, place)
         if flushed:
             disk.sync_dir(self._root)
+        if after:
+            self._decoded[path] = data, text
         return after or None
 
     def _path(self, path: str) -> str:
@@ -268,17 +275,28 @@ class ReadOnlyDocument:
         return mark
 
 
-def read_document(paths: Paths, path: str) -> tuple[str, str]:
+def read_document(paths: Paths, path: str, decoded: Decoded | None = None) -> tuple[str, str]:
     """A document's text, and what its file looked like before it was read."""
     before = seen(f"{paths.root}/{path}")
-    text = _text(paths, path)
+    text = _text(paths, path, decoded)
     return text or "", _mark(before if text is not None else None)
 
 
-def _text(paths: Paths, path: str) -> str | None:
-    """With what is no UTF-8 kept as it is; what a power cut may leave at the end is no text. None without a file."""
+def _text(paths: Paths, path: str, decoded: Decoded | None = None) -> str | None:
+    """With what is no UTF-8 kept as it is; what a power cut may leave at the end is no text. None without a file.
+
+    The same bytes are the same object as before: whoever has read it need not read it again.
+    """
     data = read(f"{paths.root}/{path}", limit=MOST)
-    return None if data is None else data.rstrip(b"\0").decode("utf-8", "surrogateescape")
+    if data is None:
+        return None
+    known = decoded.get(path) if decoded is not None else None
+    if known is not None and known[0] == data:
+        return known[1]
+    text = data.rstrip(b"\0").decode("utf-8", "surrogateescape")
+    if decoded is not None:
+        decoded[path] = data, text
+    return text
 
 
 def _past(reader: Reader, place: str, types: tuple[str, ...]) -> Iterator[Event]:
