@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aof.documents import markdown as documents_markdown
@@ -97,6 +97,7 @@ def test_lists_are_read_inline_and_as_bullets() -> None:
 
 
 @given(TEXT, TEXT, st.lists(TEXT.map(lambda text: " ".join(text.split())), min_size=1, max_size=3))
+@example("\t\\# ", "\t\\#", ["#"])
 def test_a_counter_recommendation_comes_back_whatever_it_says(first: str, second: str, reasons: list[str]) -> None:
     text = entry(
         "objection.raised", subject="No", other="bob", recommended=first, counter=second, reasons=tuple(reasons)

@@ -18,6 +18,7 @@ from aof.documents.markdown import (
     opens_code,
     original,
     plain_field,
+    plain_text,
 )
 from aof.kernel.findings import Finding, Severity
 
@@ -209,7 +210,9 @@ def bold(fields: Iterable[tuple[str, str]]) -> str:
     """Bold lines, a paragraph each; text of several lines goes on below its key."""
     paragraphs: list[str] = []
     for key, given in fields:
-        text = contained(given, RESERVED)
+        plain = plain_text(given)
+        # Blanks between a key and a text on its line are not read back, so nothing may be escaped as if they were.
+        text = contained(plain if "\n" in plain else plain.lstrip(" \t"), RESERVED)
         below = "\n" in text or text.startswith("- ")
         paragraphs.append(f"**{key}:**\n\n{text}" if below else f"**{key}:** {text}")
     return "\n\n".join(paragraphs)
