@@ -76,7 +76,7 @@ _WIDTH = 110
 
 
 def generated() -> dict[str, str]:
-    """Both files by their paths, laid out like every other."""
+    """The text of both files by path, formatted by ruff."""
     return {TARGET: _laid_out(_methods(), TARGET), STUB: _laid_out(_stub(), STUB)}
 
 

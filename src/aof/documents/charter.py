@@ -557,7 +557,7 @@ class CharterDocument(Projection):
     def with_hand_written(
         self, from_log: dict[str, str], sides: Sequence[Files], events: Sequence[Event]
     ) -> dict[str, str]:
-        """Each line that no event ever wrote goes behind the line that stood before it."""
+        """The charter with lines that only people wrote, each behind the line that stood before it."""
         text = from_log.get(PATH, "")
         if not text:
             return {PATH: next((side.text(PATH) for side in sides if side.text(PATH)), "")}
@@ -656,7 +656,7 @@ class CreateCharter(CharterCommand, frozen=True, kw_only=True):
     charter: charter_rules.Charter
 
     def settle(self, records: Records, now: int) -> Verdict:  # noqa: ARG002 - the rule's signature
-        """Once per session."""
+        """The event of a new charter; refused where the session has one."""
         refused = projection.not_maintainer(
             records.policy, self, "create the charter"
         ) or charter_rules.unwritable_charter(self.charter)
@@ -684,7 +684,7 @@ class AmendCharter(CharterCommand, frozen=True, kw_only=True):
         return msgspec.structs.replace(own, names=own.names | {lock_of(worklog_text.NAME)})
 
     def settle(self, records: Records, now: int) -> Verdict:
-        """Only what changes something is recorded, with a decision in the index of the WORKLOG."""
+        """The changes that have an effect, and the decision in the index of the WORKLOG; none where nothing changes."""
         text = records.documents[PATH]
         refused = (
             projection.not_maintainer(records.policy, self, "amend the charter")

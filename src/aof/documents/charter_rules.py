@@ -221,13 +221,13 @@ class SetField(_Change, frozen=True, kw_only=True, tag="field"):
 
 
 class SetParticipant(_Change, frozen=True, kw_only=True, tag="participant"):
-    """Somebody joins, or gets another role or lane."""
+    """Add a participant, or give one another role or lane."""
 
     participant: Participant
 
 
 class DropParticipant(_Change, frozen=True, kw_only=True, tag="leave"):
-    """Somebody leaves."""
+    """Remove a participant."""
 
     agent: str
 

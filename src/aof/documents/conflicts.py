@@ -88,7 +88,7 @@ class ConflictReview(_Record, frozen=True, kw_only=True):
 
 
 class Standing(_Record, frozen=True, kw_only=True):
-    """Everything that was proposed, disputed and escalated."""
+    """All proposals, disputes and escalations of a WORKLOG."""
 
     proposals: tuple[Proposal, ...] = ()
     disputes: tuple[Dispute, ...] = ()
@@ -117,7 +117,7 @@ class _Known:
 
 
 def standing(entries: Sequence[Entry], now: int) -> Standing:
-    """Where everything stands at a moment; the entries come oldest first."""
+    """The state of all proposals, disputes and escalations at a moment; the entries come oldest first."""
     known = _Known(entries)
     disputes = tuple(_disputes(known))
     return Standing(
@@ -272,7 +272,7 @@ class SettleConflict(ConflictEntry, frozen=True, kw_only=True):
     conflict: str
 
     def settled(self, records: Records, known: Standing) -> AofError | None:
-        """Who is part of it may settle it, unless the charter leaves that to the maintainer."""
+        """The refusal of somebody who takes no part in the conflict, or where the charter leaves it to a maintainer."""
         found = known.dispute(self.conflict)
         proposed = next((one for one in known.proposals if one.id == self.conflict), None)
         escalated = next((one for one in known.reviews if one.id == self.conflict), None)
@@ -307,7 +307,7 @@ class PostDefault(ConflictEntry, frozen=True, kw_only=True):
     conflict: str
 
     def settled(self, records: Records, known: Standing) -> AofError | None:  # noqa: ARG002 - the rule's signature
-        """Only of a disagreement that is open."""
+        """The refusal where the disagreement is not open."""
         found = known.dispute(self.conflict)
         if found is None:
             return _unknown(self.conflict)

@@ -449,7 +449,7 @@ def _message(context: CallContext, message_id: str) -> MailMessage:
 
 
 def _found(context: CallContext, full: str) -> MailMessage:
-    """The same, once the files have caught up."""
+    """The message, once the files have caught up."""
     with context.environment.store.unit(port.Scope()) as unit:
         found = mail_service.message_in(opened(unit.document(mail_rules.PATH)), full)
         if isinstance(found, AofError) and not isinstance(found, MessageNotFound):

@@ -138,7 +138,10 @@ class Texts:
 
 
 def _titled(text: str, path: str, sides: Sequence[Files]) -> str:
-    """With the title that the file has: each clone would name its own folder where nobody has set a project."""
+    """The text with the title that the file has.
+
+    Where nobody has set a project, each clone would put the name of its own folder there.
+    """
     titles = [title for side in sides if (title := side.text(path).partition("\n")[0]).startswith("# ")]
     first, end, rest = text.partition("\n")
     return f"{min(titles)}{end}{rest}" if titles and first.startswith("# ") else text
@@ -160,7 +163,7 @@ class DocumentCommand(OnDocument, frozen=True, kw_only=True):
         return Needs(names=frozenset({lock_of(self.document)}), documents=self.reads)
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - every command's signature
-        """Who may not speak is refused first."""
+        """Refuse a caller that may not speak; then let `settle` decide."""
         return speaker_refusal(records.policy, self) or self.settle(records, now)
 
     def settle(self, records: Records, now: int) -> Verdict:

@@ -63,7 +63,7 @@ _ADJUDICATED: Final = 4
 
 
 class Wording(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that an entry can be made of; which of it is needed depends on the kind."""
+    """The parts of an entry; which of them it needs depends on its kind."""
 
     subject: str = ""
     body: str = ""

@@ -71,7 +71,7 @@ class Accept(OnHandoff, frozen=True, kw_only=True):
     begin: bool = True
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
-        """Also what a claim would read, and the locks under which the receiver's load is counted."""
+        """What a claim would read as well, and the locks under which the receiver's load is counted."""
         base = super().needs(known, needs)
         task, chart = known.tasks.get(self.task_id), known.policy.org
         handoff = next((one for one in known.handoffs.get(self.task_id, ()) if one.id == self.handoff_id), None)
@@ -470,7 +470,7 @@ class Deliver(OnHandoff, frozen=True, kw_only=True):
     operation = "handoff_deliver"
 
     def judge_one(self, records: Records, task: Task, handoff: Handoff, now: int, decide: Decide) -> Verdict:
-        """Nothing happens while the receiver is still busy."""
+        """Deliver it, unless the receiver is still busy."""
         if handoff.state != "queued" or rules.is_full(records, handoff.to_agent):
             return Decision()
         return Decision(drafts=(step("handoff.delivered", handoff),))
@@ -519,7 +519,7 @@ class TimeOutHandoff(OnHandoff, frozen=True, kw_only=True):
     reason: str
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
-        """Also the tasks that wait for a subtask which fails by this."""
+        """What every handoff needs, and the tasks that wait for a subtask which this may fail."""
         base = super().needs(known, needs)
         more = needs(DeadLetter(actor=self.actor, task_id=self.task_id, reason=self.reason), known)
         write = base.write | more.write

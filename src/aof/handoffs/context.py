@@ -154,7 +154,7 @@ def context_of(task: Task) -> SharedContext:
 
 
 def builtins(context: SharedContext) -> dict[str, Any]:
-    """As a record holds it: what comes back from JSON."""
+    """The value as a record holds it: as it comes back from JSON."""
     whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(context))
     return whole
 
@@ -228,7 +228,7 @@ def digest(variables: Any) -> str:
 
 
 def variables_of(task: Task, context: SharedContext, files: Collection[FileLock] = ()) -> ContextVariables:
-    """Everything that the agents of the workflow share, from the place of one of its tasks."""
+    """The shared context as one of the tasks of the workflow sees it."""
     return ContextVariables(
         task_id=task.id,
         task_status=TASK_STATUS[task.status],

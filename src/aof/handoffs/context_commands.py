@@ -165,7 +165,7 @@ class RecordDecision(ContextCommand, frozen=True, kw_only=True):
     risk: str | None = None
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
-        """With a risk, also what an escalation needs."""
+        """What every context command needs; with a risk, what an escalation needs as well."""
         base, risk = super().needs(known, needs), self._risk()
         if risk is None:
             return base

@@ -71,7 +71,7 @@ class Initiate(HandoffCommand, frozen=True, kw_only=True):
     detected: bool = False
 
     def needs(self, known: Records, needs: NeedsOf) -> Needs:
-        """Also the file locks of the whole tree, and the last sign of life of a run whose part is marked complete."""
+        """What every handoff needs, the file locks of the tree, and the heartbeat of a run whose part is complete."""
         task = known.tasks.get(self.task_id)
         places = frozenset(task.run_places if task is not None and self.proposal.segment_complete else ())
         top = (self.task_id, *known.above.get(self.task_id, ()))[-1]

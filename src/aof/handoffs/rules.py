@@ -258,7 +258,7 @@ def _able(chart: OrgChart, handoff: Handoff, name: str) -> bool:
 
 
 def next_level(policy: Policy, origin: str, handoff: Handoff, taken: tuple[str, ...]) -> str:
-    """Who is asked at the level that the handoff has: the chain from its origin upward, a person at its end."""
+    """The agent to escalate to: the next one of the chain from the handoff's origin, a person at its end."""
     chart = policy.org
     if chart is None or not chart.declared or handoff.level >= MAX_LEVEL:
         return HUMAN

@@ -497,7 +497,7 @@ class JobsFile(msgspec.Struct, frozen=True, kw_only=True):
     unusable: dict[str, UnusableJob] = {}
 
     def after(self, event: Event) -> JobsFile:
-        """The same after one more event. Of a job that cannot be used, only its removal can be carried out."""
+        """The jobs after one more event. A job that cannot be used can only be removed."""
         name = event.payload.get("job")
         gone = event.type == REMOVED
         unusable = {other: one for other, one in self.unusable.items() if not (gone and other == name)}
@@ -599,7 +599,7 @@ class JobCommand(DocumentCommand, frozen=True, kw_only=True):
     job_id: str
 
     def decide(self, records: Records, now: int, decide: Decide) -> Verdict:
-        """Who may do it comes first. What AOF does by itself needs no right."""
+        """Check who may do it, then apply `change`. What AOF does by itself needs no right."""
         if self.outside:
             refused = projection.speaker_refusal(records.policy, self) or _no_lead(records.policy, self.acting)
             if refused is not None:
@@ -651,7 +651,7 @@ class ChangeJob(JobCommand, frozen=True, kw_only=True):
     event: str
 
     def change(self, records: Records, file: JobsFile, now: int, decide: Decide) -> Verdict:  # noqa: ARG002 - the rule's signature
-        """The same again changes nothing."""
+        """The changed job; the same change again has no effect."""
         if self.event == REMOVED and self.job_id in file.unusable:
             return Decision(drafts=(self.record(self.event),))
         job = find_job(file, self.job_id)
@@ -717,7 +717,7 @@ def find_job(file: JobsFile, job_id: str) -> Job:
 
 
 def _no_lead(policy: Policy, name: str) -> NotAllowed | None:
-    """With a chart, jobs are for those who steer the work of others."""
+    """The refusal of an agent that does not steer the work of others, where there is a chart."""
     chart = policy.org
     if chart is None or rights.is_person(chart, name, policy.maintainers):
         return None

@@ -202,7 +202,7 @@ _SHOWN = 10  # matches that an ambiguous part is answered with
 
 
 class Lookup:
-    """From what a caller wrote to a task."""
+    """Finds tasks by what a caller wrote: a full ID, or a part of one."""
 
     def __init__(self, store: Store, clock: Clock, policy: unit_of_work.PolicyOf) -> None:
         self._store = store

@@ -127,7 +127,7 @@ class Dispatcher:
         return self.rehearsed(self._about(kind, task_id, given))
 
     def rehearsed(self, command: OnTask) -> Decision:
-        """The same for a command that is made already."""
+        """The decision on a command that is built already; changes nothing, and raises the refusal."""
         here, command = self._environment, self._authentication.stamped(command)
         decision = unit_of_work.rehearse(here.store, here.clock, self._policy_for(command), command)
         if decision.refusal is not None:
@@ -148,7 +148,7 @@ class Dispatcher:
         return task_id if known and is_task_id(task_id) else self._environment.lookup.resolve(task_id)
 
     def move(self, kind: type[OnTask], task_id: str, /, **given: Any) -> Moved:
-        """The same, answered with the status that the task has now."""
+        """Dispatch a command about one task, and answer with the status that the task has now."""
         task = require_task(self.on_task(kind, task_id, **given))
         return results.Moved(task_id=task.id, status=task.status)
 

@@ -240,7 +240,7 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    """The same on one line."""
+    """Like `visible`, on one line."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 

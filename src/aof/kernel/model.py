@@ -331,7 +331,7 @@ class Policy:
         return self.strict or self.org is not None
 
     def without(self, names: Collection[str | None]) -> Policy:
-        """The same policy for a caller that has only said that it is one of these: no maintainer's name is its own."""
+        """The policy for a caller that has only said one of these names: a maintainer's name gives it no rights."""
         said = tuple(name for name in self.maintainers if name in names)
         return self.but(maintainers=tuple(name for name in self.maintainers if name not in said), only_said=said)
 

@@ -304,7 +304,7 @@ class Trust(Protocol):
 
     @property
     def folder(self) -> str:
-        """Where a change of it can be seen."""
+        """The folder to watch for changes of what is trusted."""
         ...
 
     def covers(self, command: CommandLine) -> bool:

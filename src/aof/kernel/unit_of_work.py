@@ -228,7 +228,7 @@ def follow(unit: Unit, names: Iterable[str], policy: Policy) -> list[str]:
 
 
 def _follow_commit(unit: Unit, scope: Scope, policy: Policy) -> None:
-    """The same for what was just committed: it is in the log, whatever comes in between now."""
+    """Let documents follow what was just committed; an error here leaves the commit in the log."""
     try:
         follow(unit, scope.names, policy)
     except ScopeTooNarrow:

@@ -184,7 +184,7 @@ def _shelve(records: Records, command: Update, _now: int) -> Verdict:
 
 
 def _update_queue(records: Records, command: Update, now: int) -> Verdict:
-    """From backlog: promoted. From review: to be done again."""
+    """A task in the backlog is promoted, one in review goes back to be done again."""
     task = records.task(command.task_id)
     if graph.is_draft(task):
         return NotReady(f"{task.id} is a draft", *graph.way_on(task), status=task.status)

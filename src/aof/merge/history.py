@@ -256,7 +256,7 @@ class Consequences:
         self._ids = sorted(self._keys)
 
     def follow(self, workflows: Iterable[str]) -> None:
-        """Everything that follows; `workflows` are the tasks whose hops several clones worked on."""
+        """Add all consequences; `workflows` are the tasks whose hops several clones worked on."""
         for task_id in sorted(workflows):
             self._settle(self._replay.tasks[task_id])
         for task_id in self._ids:

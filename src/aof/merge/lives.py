@@ -83,7 +83,7 @@ class TaskStates(NamedTuple):
     handoffs: dict[str, Handoff]
 
     def copy(self) -> TaskStates:
-        """The same, to go on from."""
+        """A copy that can go on independently."""
         return TaskStates({**self.tasks}, {**self.handoffs})
 
     def add(self, event: Event) -> None:

@@ -429,7 +429,7 @@ class EndSession(OwnRule, frozen=True, kw_only=True):
         return Decision(drafts=apply_reported(records, task, result, now, None, **called))
 
     def _of_hop(self, records: Records, task: Task, now: int, decide: Decide) -> Verdict:
-        """The same for the hop of a gated task that the run holds."""
+        """End the session's run of a hop of a gated task."""
         if task.cancel is not None:
             ended = Settle(actor=self.actor, run=self.run, task_id=task.id)
             return decide(records, ended, now) if self.run else Decision()

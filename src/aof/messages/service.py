@@ -435,7 +435,7 @@ def recover_run(
 
 
 def _reject_result(environment: Environment, task: Task, problem: UnreadableResult, actor: str) -> None:
-    """Said once for each run and problem, however often somebody looks."""
+    """Record why a result was rejected, once for each run and problem."""
     store = environment.store
     run = task.lease.run_id if task.lease is not None else None
     payload = {"reason": problem.code, "detail": problem.message}
@@ -510,5 +510,5 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 
 def _squeezed(text: str) -> str:
-    """Without white space: a line that was only laid out again is the same line."""
+    """The text without white space, so that a line with other spaces counts as the same line."""
     return "".join(text.split())

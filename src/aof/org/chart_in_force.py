@@ -63,7 +63,7 @@ class ChartInForce:
         return known[2]
 
     def readable(self) -> OrgChart | None:
-        """The same for callers that only look: a chart that cannot be used keeps nobody from looking."""
+        """The chart for callers that only read; None where it cannot be used, which keeps nobody from reading."""
         try:
             return self.declared()
         except UnusableOrgChart:
@@ -150,7 +150,7 @@ class ChartInForce:
 
 
 def _no_hop_taker(chart: OrgChart, task: Task) -> str | None:
-    """Of a gated task, a role that a hop waits for and nobody active has."""
+    """A role that a hop of the gated task waits for, and that no active agent has."""
     for hop in task.workflow["hops"]:
         taken = any(chart.by_id[agent].active for agent in chart.holders.get(hop["role"], ()))
         if hop.get("status") == "ready" and not taken:

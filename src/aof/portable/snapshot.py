@@ -640,7 +640,7 @@ def blocked(given: SnapshotInput, task: Task) -> dict[str, Any] | None:
 
 
 def _by_itself(given: SnapshotInput, task: Task) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Of what is blocked or in review: somebody's decision frees it, or the end of what it waits for."""
+    """Blockers and actions of a task that is blocked or in review: what would free it."""
     if task.status == "review":
         return [_blocker("review", task.id)], [_action(Call("approve", {"task_id": task.id}))]
     if task.blocked is not None and task.blocked.dependency is not None:
@@ -655,7 +655,7 @@ def _by_itself(given: SnapshotInput, task: Task) -> tuple[list[dict[str, Any]], 
 
 
 def _by_rule(given: SnapshotInput, task: Task, refusal: AofError) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Of what is in `ready` and may not run yet: all dependencies that are not done, or what the ready rule names."""
+    """Blockers and actions of a ready task that may not run yet: open dependencies, or what the ready rule names."""
     unmet = [one for one in task.depends_on if (found := given.task(one)) is None or found.status != "done"]
     if unmet:
         blockers = [_blocker("task", one, given.task(one)) for one in unmet]

@@ -229,7 +229,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def beside(self) -> str:
-        """Who gave the command and under whose name it came in, where those are others."""
+        """Who gave the command and whose session it came by, where either is another than `who`."""
         named = (("called by", self.through), ("signed in as", self.by))
         return ", ".join(f"{how} {name}" for how, name in named if name)
 

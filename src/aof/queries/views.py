@@ -141,7 +141,7 @@ def tree(tasks: list[Task]) -> list[tuple[str, Task]]:
 
 
 def branches(parents: dict[str, str | None]) -> list[tuple[str, str]]:
-    """The same for IDs: each in the order given, with the branch that leads to it. However deep it is."""
+    """The tree of some IDs: each in the order given, with the branch that leads to it. However deep it is."""
     below: dict[str | None, list[str]] = {}
     for one, parent in parents.items():
         below.setdefault(parent if parent in parents else None, []).append(one)

@@ -149,7 +149,7 @@ class MemoryDocument:
         )
 
     def intend(self, before: DocumentState | None, after: DocumentState) -> None:
-        """Nobody dies in between."""
+        """Do nothing: there is no crash to prepare for."""
 
     def replace(
         self,
@@ -179,7 +179,7 @@ class MemoryUnit:
         return copied(self._state.one(task_id).task)
 
     def edit(self, task_id: str) -> ImportEdit | None:  # noqa: ARG002 - the contract's form
-        """Nobody edits what is in no file."""
+        """Always None: there are no files that a person could edit."""
         return None
 
     def run(self, task_id: str) -> Run | None:
@@ -329,7 +329,7 @@ class MemoryUnit:
         self._state.heartbeats[run_place(heartbeat.task_id, heartbeat.hop)] = copied(heartbeat)
 
     def flush(self) -> None:
-        """Nothing can be lost but everything."""
+        """Do nothing: memory has nothing to flush."""
 
 
 _POLL_SECONDS = 0.02
@@ -382,7 +382,7 @@ class MemoryStore:
         return self.pages((query,))[0]
 
     def pages(self, queries: Iterable[Query]) -> tuple[Page, ...]:
-        """The same for several queries at once."""
+        """Answer several queries at once."""
         found: list[Page] = []
         with self._state.lock:
             for query in queries:
@@ -393,7 +393,7 @@ class MemoryStore:
         return tuple(found)
 
     def rows(self, query: Query) -> Rows:
-        """The same as a list."""
+        """The tasks that match, as rows of a list."""
         page, files = self.find(query), self.working_copy
         shown = (
             Row.of(task, task.blocked.reason if task.blocked else None, files.file_status(task) if files else None)
@@ -500,7 +500,7 @@ class MemoryStore:
             return tuple(copied(run) for run in self._state.one(task_id).runs)
 
     def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:  # noqa: ARG002 - the contract's form
-        """No worker prints into memory."""
+        """Always empty: no worker prints into memory."""
         return b"", 0
 
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
@@ -553,7 +553,7 @@ class MemoryStore:
                 self._clock.sleep(deadline - before)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""
 
 
 class FixedChart:

@@ -60,7 +60,7 @@ class Scope(msgspec.Struct, frozen=True):
         return other.write <= self.write and other.read <= self.write | self.read and other.names <= self.names
 
     def union(self, other: Scope) -> Scope:
-        """Both together; what one of them writes is written."""
+        """Both scopes together; what one of them writes is written."""
         write = self.write | other.write
         return Scope(write, (self.read | other.read) - write, self.names | other.names)
 
@@ -116,7 +116,7 @@ class Unit(Protocol):
         ...
 
     def heartbeat(self, task_id: str) -> Heartbeat | None:
-        """That run's last sign of life; of a hop's likewise."""
+        """The last heartbeat of that run, or of a hop's run."""
         ...
 
     def numbers(self) -> Numbers:
@@ -156,7 +156,7 @@ class Unit(Protocol):
         ...
 
     def dependents_of(self, task_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """The same for many tasks at once."""
+        """The tasks that wait for each of these."""
         ...
 
     def reachable(self, task_id: str) -> dict[str, tuple[str, ...]]:

@@ -45,4 +45,4 @@ Say = Callable[[str], object]
 
 
 def silent(_detail: str) -> None:
-    """Nobody waits."""
+    """Report no progress: for callers that do not show any."""

@@ -50,7 +50,7 @@ def readiness(records: Records, task: Task, now: int) -> AofError | None:
 
 
 def hop_readiness(records: Records, task: Task, now: int) -> AofError | None:
-    """The same for a hop, which can also be run beside others that run."""
+    """None when a hop of the task can be run now, also beside others that run; else the refusal."""
     if task.status == "in-progress":
         return being_cancelled(task) or _held_by_children(records, task)
     return readiness(records, task, now)
@@ -91,7 +91,7 @@ def _not_in_ready(task: Task) -> NotReady | None:
 
 
 def _held_by_handoff(task: Task) -> NotReady | None:
-    """Nobody begins what was handed to an agent that has not answered; `runs.handed_over` tells that agent more."""
+    """The refusal while an agent has not accepted the task; `runs.leases.not_taken_by` tells that agent more."""
     asked = next((one for one in task.handoffs if task.awaits_answer and one.moves and one.state != "accepted"), None)
     if asked is None:
         return None

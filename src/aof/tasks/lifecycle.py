@@ -188,7 +188,7 @@ def _hosted(task: Task) -> bool:
 
 
 def promote(records: Records, command: Promote, _now: int) -> Verdict:
-    """From backlog to ready, once nothing is waited for, if it was put there only to wait or all are promoted."""
+    """Move a task from the backlog to ready once it waits for nothing, if it was put there to wait or all may go."""
     task = records.task(command.task_id)
     if not (records.policy.scheduling.promote or task.metadata.get(WAITS_FOR_DEPENDENCIES)):
         return Decision()

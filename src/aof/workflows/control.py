@@ -58,7 +58,7 @@ def create(records: Records, command: commands.CreateGated, now: int) -> Verdict
 
 
 def _over_at_once(walk: Walk) -> tuple[Draft, ...]:
-    """Where no hop's condition holds there is nothing to do, and the task is done."""
+    """The events that finish a task at once where no hop's condition holds."""
     if walk.task.status != "ready" or state_of(walk.workflow) == "ready":
         return ()
     walk.drafts = []

@@ -187,7 +187,7 @@ def workflow_of(task: Task) -> Workflow:
 
 
 def builtins(workflow: Workflow) -> dict[str, Any]:
-    """As a record holds it: what comes back from JSON."""
+    """The value as a record holds it: as it comes back from JSON."""
     whole: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(workflow))
     return whole
 
@@ -198,7 +198,7 @@ def leases(task: Task) -> tuple[Lease, ...]:
 
 
 def held_leases(task: Task) -> tuple[tuple[str, Lease], ...]:
-    """The same, each with the name under which the records of its run are kept."""
+    """The leases of a task or its hops, each with the place of its run."""
     if task.lease is not None:
         return ((task.id, task.lease),)
     hops = (hop for hop in task.workflow.get("hops", ()) if "lease" in hop)

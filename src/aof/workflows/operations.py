@@ -226,7 +226,7 @@ def workflow_attach(
 
 
 def _with_roles(context: CallContext, report: WorkflowReport) -> WorkflowReport:
-    """With a warning for each role that the org chart gives to nobody."""
+    """The view with a warning for each role that no agent of the org chart has."""
     try:
         chart = context.environment.chart.declared()
     except AofError:

@@ -46,7 +46,7 @@ class Handed:
         self.records: dict[str, bytes] = {}
 
     def finish(self, before: int, folder: str) -> dict[str, str]:
-        """Under the log's lock the number before the commit is known: fill in, and tell what the files will be."""
+        """Fill in the numbers of events, which are known under the log's lock, and give the digests of the files."""
         self.records = {
             name: handoff_bytes(msgspec.structs.replace(handoff, rev=before + place))
             for name, (handoff, place) in self.handoffs.items()
@@ -127,7 +127,7 @@ class HandoffRecords:
             self._put(f"{self._paths.files(folder, task_id)}/{place}", data, task_id)
 
     def redo(self, folded: Folded, folder: str) -> None:
-        """The same again, from what the log says. A file that is neither ours nor torn is a person's, and stays."""
+        """Write records and files again from the log. A file that is neither ours nor torn is a person's, and stays."""
         assert folded.task is not None
         task_id = folded.task.id
         for name, handoff in folded.handoffs.items():

@@ -292,7 +292,7 @@ def has_converted_line_endings(paths: Paths) -> list[str]:
 
 
 def explain_line_endings(paths: Paths, damage: LogDamaged) -> LogDamaged:
-    """The same damage, or what it really is."""
+    """The damage, or LineEndingsConverted where that is its cause."""
     days = has_converted_line_endings(paths)
     if not days:
         return damage

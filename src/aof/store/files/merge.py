@@ -260,7 +260,7 @@ def _commits(file: Segment, digest: str) -> Iterator[tuple[Commit, LogPlace]]:
 
 
 def lane_name(after: str, heads: tuple[str, ...], rule: int) -> str:
-    """The same for the same fork, heads and rules."""
+    """The name of a merge lane: the same for the same fork, heads and rules."""
     return MERGED + hexdigest("\n".join((after, *sorted(heads), f"{rule}")).encode())[:NAME_DIGITS]
 
 
@@ -351,7 +351,7 @@ def _matching(reader: Reader, section: PathSection, beginning: str) -> Iterator[
 
 
 def _numbers_on(path: tuple[PathSection, ...], layout: Layout) -> dict[str, int]:
-    """By the hash of an event beside the path, the number of the one on the path that repeats it."""
+    """The numbers of events on the path, by the hashes of the events beside it that they repeat."""
     passed = {lane_of(section.name) for section in path}
     numbers: dict[str, int] = {}
     replaced: dict[str, str] = {}  # what a merge beside the path repeats, which is an original of another one, too

@@ -64,7 +64,7 @@ _numbers = count()
 
 
 class Process:
-    """Who runs: the ID, which costs a system call to ask for, and a name that a forked child does not share."""
+    """This process: its ID, which costs a system call to ask for, and a name that a forked child does not share."""
 
     __slots__ = ("id", "name")
 
@@ -126,7 +126,7 @@ class Paths:
         return f"{self._folders[folder_of(task)]}{task.id}.md"
 
     def name_of(self, task: Task) -> str:
-        """The same, as events and answers name it."""
+        """The path of a task's file below the data directory, as events and answers name it."""
         return self.place_of(task)[len(self.root) + 1 :]
 
     def files(self, folder: str, task_id: str) -> str:
@@ -279,7 +279,7 @@ class Bookmarks:
 
 
 class LogReplaced(Exception):
-    """Somebody has put another log there, as a switch of branches does: nothing that was loaded counts any more."""
+    """The log was replaced, as by a switch of branches: whatever was loaded is out of date."""
 
 
 class TipsApart(Exception):
@@ -287,4 +287,4 @@ class TipsApart(Exception):
 
 
 class Overtaken(Exception):
-    """Somebody has changed what a decision rests on, as can happen where lock files are deleted: begin again."""
+    """What a decision rests on has changed, as can happen where lock files are deleted: begin again."""

@@ -209,15 +209,15 @@ class Redo:
         self._finish(folded, lambda _, data: data is not None and digest(data) in known)
 
     def merged(self, folded: Folded, *, ours: bool) -> None:
-        """The same where a merge changed the task: any clone may have written its file, or else it is a person's."""
+        """Redo a task that a merge changed: any clone may have written its file; other bytes are a person's."""
         self._finish(folded, lambda _, __: ours, aside=False)
 
     def left(self, folded: Folded) -> None:
-        """The same after a writer died: only what it may have left is touched."""
+        """Redo a task after its writer died: only what that may have left is touched."""
         self._finish(folded, None)
 
     def left_torn(self, folded: Folded, versions: Versions) -> None:
-        """The same after a power cut: files may also be torn, which the bytes of all versions show."""
+        """Redo a task after a power cut: files may be torn as well, which the bytes of all versions show."""
         for folder in self._files.present(_task(folded).id):
             path = self._paths.task(folder, _task(folded).id)
             data = _look(path)

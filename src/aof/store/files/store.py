@@ -112,7 +112,7 @@ class Parts:
             return known
 
     def refuse_unsound(self) -> None:
-        """For who is about to answer from events that nobody has answered from before."""
+        """Raise where the end of the log may not be durable or is damaged: before answering from new events."""
         raise NotImplementedError
 
     def refuse_lost_log(self) -> None:
@@ -202,7 +202,7 @@ class Parts:
                     self.disk.make_dir(path)
 
     def renew(self) -> None:
-        """Somebody has deleted folders or locks below us, as `git clean` does: go on with new ones."""
+        """Open all files again, after somebody has deleted folders or locks, as `git clean` does."""
         with suppress(FileNotFoundError):
             self.make_folders()
         self.heads.reopen()
@@ -253,7 +253,7 @@ class IndexReadModel:
         return self.index.pages((query,))[0]
 
     def pages(self, queries: Iterable[Query]) -> tuple[Page, ...]:
-        """The same for several queries at once."""
+        """Answer several queries at once, as of the same end of the log."""
         return self.index.pages(tuple(queries))
 
     def ids(self, part: str) -> tuple[str, ...]:
@@ -410,7 +410,7 @@ class FilesystemStore(Parts, IndexReadModel):
         return Merger(self)
 
     def refuse_unsound(self) -> None:
-        """For who is about to answer from events that nobody has answered from before; raises LogPoisoned, LogDamaged.
+        """Raise LogPoisoned or LogDamaged where the end of the log is not sound: before answering from new events.
 
         A log that is there, and ends where it was left, costs one look at it.
         """

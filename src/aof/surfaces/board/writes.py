@@ -149,7 +149,7 @@ class Writes:
         return await anyio.to_thread.run_sync(respond)
 
     async def menu(self, request: Request) -> Response:
-        """The same as a menu, for those who do not drag."""
+        """The moves of a task as a menu, for those who do not drag."""
         ask = _operations(request)
 
         def respond() -> Response:

@@ -182,4 +182,4 @@ async def _nothing() -> Message:
 
 
 async def _nowhere(_message: Message) -> None:
-    """Nobody waits for the answer."""
+    """Drop a message: its receiver has gone."""

@@ -96,7 +96,7 @@ class Shown:
         self.folder = "archive" if archived else status
 
     def row(self, state: str | None) -> Row:
-        """The same as a row of a list, with what is odd about the task's file."""
+        """The task as a row of a list, with what is odd about its file."""
         return Row(
             id=self.id,
             title=self.title,

@@ -99,13 +99,13 @@ class Flushed:
         self._disk.overwrite(self._open(), b" " * (_BYTES - 1) + b"\n", 0)
 
     def last(self) -> Position | None:
-        """Where any file was durable last."""
+        """The last position that is noted as durable, in whichever file."""
         with suppress(OSError):
             return Position.parse(os.pread(self._open(), _BYTES, 0).decode("ascii", "replace").split()[1:])
         return None
 
     def upto(self, inode: int) -> Position | None:
-        """Where the file was durable last; None where nobody has said."""
+        """The last position in this file that is noted as durable; None where there is no note."""
         with suppress(OSError):
             noted, *words = os.pread(self._open(), _BYTES, 0).decode("ascii", "replace").split() or [""]
             return Position.parse(words) if noted == str(inode) else None
@@ -343,7 +343,7 @@ class Layout:
         return None
 
     def path(self, tip: str) -> tuple[PathSection, ...]:
-        """From the root to the end of a file."""
+        """The path from the root to the end of a file."""
         sections: list[PathSection] = []
         seen: set[str] = set()
         here, end = self.segments[tip], None

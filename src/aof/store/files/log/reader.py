@@ -119,7 +119,7 @@ class Reader:
         return self._start(after)
 
     def proven(self, start: Position) -> Iterator[tuple[Position, list[tuple[bytes, Event]]]]:
-        """The same as `commits`, but the chain has to hold."""
+        """Like `commits`, and raises LogDamaged where the chain does not hold."""
         digest = start.digest
         for behind, lines in self.commits(start):
             last = chain.follows(digest, [line for line, _ in lines])
@@ -364,7 +364,7 @@ class Histories:
         return list(self._reader.of_tasks((task_id,)))
 
     def announced(self, task_id: str) -> list[Event]:
-        """The same for who keeps all others from writing: what was read when the task was announced."""
+        """The events of a task as read when it was announced: for callers that keep all others from writing."""
         with self._turn:
             kept = self._known.get(task_id)  # another thread may have announced others since
         return list(self._reader.of_tasks((task_id,))) if kept is None else list(kept)

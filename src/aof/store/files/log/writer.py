@@ -249,7 +249,7 @@ class Log:
         return state is not None and state.poisoned
 
     def refuse_poisoned(self) -> None:
-        """For who is about to answer from events that nobody has answered from before; raises LogPoisoned."""
+        """Raise LogPoisoned where the end of the log may not be durable: before answering from new events."""
         if self.is_poisoned():
             raise log_poisoned()
 
@@ -288,7 +288,7 @@ class Log:
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Nobody else appends meanwhile."""
+        """Keep all others from appending until the context ends."""
         with self._locked():
             yield
 
