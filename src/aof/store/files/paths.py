@@ -64,7 +64,7 @@ _numbers = count()
 
 
 class Process:
-    """This process: its ID, which costs a system call to ask for, and a name that a forked child does not share."""
+    """The current process: its ID, which costs a system call, and a name that a forked child does not share."""
 
     __slots__ = ("id", "name")
 
