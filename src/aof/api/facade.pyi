@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aof.documents.charter_operations import CharterChecked, CharterShown
-from aof.documents.mail_operations import ArchivedMail, Inbox, LeftOver, MailReport, Mails, SentMail
+from aof.documents.mail_operations import ArchivedMail, Inbox, LeftOver, MailboxExport, MailReport, Mails, SentMail
 from aof.documents.mail_rules import MailMessage
 from aof.documents.worklog import EntryEnvelope
 from aof.documents.worklog_operations import (
@@ -22,7 +22,15 @@ from aof.documents.worklog_operations import (
 from aof.handoffs.answers import Group
 from aof.handoffs.context import Artifact
 from aof.handoffs.model import Handoff
-from aof.handoffs.operations import AuditPruned, AuditRecords, AuditVerified, Handoffs, StartedHandoff, TakenHandoff
+from aof.handoffs.operations import (
+    AuditPruned,
+    AuditRecords,
+    AuditVerified,
+    HandoffChain,
+    Handoffs,
+    StartedHandoff,
+    TakenHandoff,
+)
 from aof.handoffs.shared_work import ContextShown, DecisionRecorded, Locked, LockList, Preflighted, Unlocked
 from aof.interchange.service import Exported, Imported
 from aof.jobs.operations import JobList, JobRan, JobRemoved, JobShown
@@ -63,9 +71,10 @@ from aof.kernel.results import (
     Updated,
 )
 from aof.maintenance.operations import Diagnosis, HistoryVerified, MergedHistories, Synced
-from aof.org.operations import OrgCheck
+from aof.org.operations import OrgCheck, ShownChart
 from aof.org.routing import Route
-from aof.queries.read_models import Listed, ShownTask, Summary
+from aof.portable.operations import PortableLog, PortableSnapshot
+from aof.queries.read_models import Listed, ShownTask, Summary, TasksThen
 from aof.queries.results import Events
 from aof.queries.views import Drawing
 from aof.runs.claimed_run import ClaimedRun
@@ -808,13 +817,13 @@ class Facade:
     def follow(self, *, after: int = 0, timeout: float = 60.0) -> Iterator[Event]:
         """Events as they come; ends when nothing came for so long."""
 
-    def replay(self, at: EventName, *, say: Say = silent) -> dict[str, Any]:
+    def replay(self, at: EventName, *, say: Say = silent) -> TasksThen:
         """All tasks as they were after an event."""
 
     def prime(self, *, agent: str | None = None) -> Primed:
         """What an agent needs to know when its session begins."""
 
-    def snapshot(self, *, at: int | str | None = None, archived: bool = False, say: Say = silent) -> dict[str, Any]:
+    def snapshot(self, *, at: int | str | None = None, archived: bool = False, say: Say = silent) -> PortableSnapshot:
         """All tasks, their graph and what is blocked, in a portable form.
 
         As they are, or `at` an event: as they were then, by the log alone.
@@ -822,7 +831,7 @@ class Facade:
 
     def portable_log(
         self, task_id: str | None = None, *, after: int = 0, type: str | None = None, limit: int | None = None
-    ) -> dict[str, Any]:
+    ) -> PortableLog:
         """What happened, as portable events.
 
         In the words of the agent task contract; what has no such word is left out.
@@ -869,7 +878,7 @@ class Facade:
     def org_report(self) -> OrgReport:
         """Which chart is in force, and everything that is wrong with the one that is written down."""
 
-    def org_show(self) -> dict[str, Any]:
+    def org_show(self) -> ShownChart:
         """The org chart in force, with what each agent holds and may do."""
 
     def org_check(self) -> OrgCheck:
@@ -1059,7 +1068,7 @@ class Facade:
         Any of its handoffs stands for it too.
         """
 
-    def handoff_chain(self, task_id: str) -> dict[str, Any]:
+    def handoff_chain(self, task_id: str) -> HandoffChain:
         """The handoffs of a task as a sequence diagram in Mermaid."""
 
     def audit(
@@ -1239,7 +1248,7 @@ class Facade:
     def mail_archive(self, *, days: int = 7, agent: str | None = None) -> ArchivedMail:
         """Remove old rows from the closed summary; only a maintainer does."""
 
-    def mail_export(self) -> dict[str, Any]:
+    def mail_export(self) -> MailboxExport:
         """The mailbox as JSON for programs."""
 
     def charter_init(

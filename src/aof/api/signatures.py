@@ -59,13 +59,18 @@ def operation_of(name: str, function: Callable[..., Any]) -> Operation:
     return Operation(
         name=name,
         parameters=_parameters(name, function if ask is None or passes_on else ask, declared),
-        result=kind_of(ask or function, "return", declared.get("wire_types", {})),
+        result=_on_the_wire(kind_of(ask or function, "return", declared.get("wire_types", {}))),
         help=" ".join(inspect.cleandoc(function.__doc__ or "").split("\n\n")[0].split()),
         ask=ask if ask is None or passes_on else lambda fabric, values: ask(fabric, **values),
         cli=Cli(**cli) if cli else None,
         example=declared.get("tool_example", ()),
         **usual | rest,
     )
+
+
+def _on_the_wire(kind: Any) -> Any:
+    """A class of objects that only Python tells apart is any object in a schema."""
+    return dict[str, Any] if isinstance(kind, type) and issubclass(kind, dict) else kind
 
 
 def kind_of(function: Callable[..., Any], name: str, wire_types: Mapping[str, str] = {}) -> Any:

@@ -22,11 +22,47 @@ from aof.kernel.results import Result
 from aof.org import rights
 from aof.queries import read_models
 from aof.store import port
+from aof.store.lists import DictAnswer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from aof.kernel.context import CallContext
     from aof.kernel.model import Policy
+
+
+class MailboxExport(DictAnswer):
+    """The mailbox as JSON for programs, in the names of its format."""
+
+    __slots__ = ()
+
+    @property
+    def format_version(self) -> str:
+        """The version of the format."""
+        return str(self["format_version"])
+
+    @property
+    def inbox_snapshot(self) -> list[dict[str, Any]]:
+        """What each agent has not read."""
+        inbox_snapshot: list[dict[str, Any]] = self["inbox_snapshot"]
+        return inbox_snapshot
+
+    @property
+    def open_queue(self) -> list[dict[str, Any]]:
+        """The open messages, row by row."""
+        open_queue: list[dict[str, Any]] = self["open_queue"]
+        return open_queue
+
+    @property
+    def active_messages(self) -> list[dict[str, Any]]:
+        """The open messages as they are, card by card."""
+        active_messages: list[dict[str, Any]] = self["active_messages"]
+        return active_messages
+
+    @property
+    def closed_summary(self) -> list[dict[str, Any]]:
+        """The closed messages."""
+        closed_summary: list[dict[str, Any]] = self["closed_summary"]
+        return closed_summary
 
 
 class SentMail(Result, frozen=True, kw_only=True):
@@ -408,9 +444,9 @@ def mail_archive(
 
 
 @_mail(effect="read", example="aof mail export")
-def mail_export(context: CallContext) -> dict[str, Any]:
+def mail_export(context: CallContext) -> MailboxExport:
     """The mailbox as JSON for programs."""
-    return mailbox.mailbox_json(opened(_text(context)))
+    return MailboxExport(mailbox.mailbox_json(opened(_text(context))))
 
 
 def _moved(

@@ -40,7 +40,7 @@ from aof.org.model import HUMAN, Risk
 from aof.queries import read_models
 from aof.store import port
 from aof.store.directory import AuditProblem, AuditQuery, Expired
-from aof.store.lists import Query
+from aof.store.lists import DictAnswer, Query
 from aof.store.port import Scope, Store
 from aof.tasks.model import Task
 
@@ -100,6 +100,36 @@ class Handoffs(tuple[Handoff, ...]):  # noqa: SLOT001 - a tuple of any length ha
         made.total, made.next_cursor = total, next_cursor
         return made
 
+    def as_list(self) -> HandoffList:
+        """The page as other surfaces show it."""
+        return HandoffList(total=self.total, handoffs=tuple(self), next_cursor=self.next_cursor or UNSET)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The page as plain data."""
+        return self.as_list().to_dict()
+
+
+class HandoffChain(DictAnswer):
+    """The handoffs of a task, and the diagram that shows them."""
+
+    __slots__ = ()
+
+    @property
+    def task_id(self) -> str:
+        """The task's ID."""
+        return str(self["taskId"])
+
+    @property
+    def handoffs(self) -> list[str]:
+        """The IDs of the handoffs."""
+        handoffs: list[str] = self["handoffs"]
+        return handoffs
+
+    @property
+    def text(self) -> str:
+        """The sequence diagram in Mermaid."""
+        return str(self["text"])
+
 
 Agent = Annotated[str, param("who acts: the addressee, or the sender where that is asked for")]
 Estimate = Annotated[
@@ -121,8 +151,7 @@ def _accept(fabric: Fabric, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list(fabric: Fabric, values: dict[str, Any]) -> HandoffList:
-    found = fabric.handoff_list(**values)
-    return HandoffList(total=found.total, handoffs=tuple(found), next_cursor=found.next_cursor or UNSET)
+    return fabric.handoff_list(**values).as_list()
 
 
 _FAMILY = Family(
@@ -522,11 +551,11 @@ def handoff_group(
 def handoff_chain(
     context: CallContext,
     task_id: Annotated[str, param("task ID or a unique part of it", Spelling(place="TASK", target="handoff_id"))],
-) -> dict[str, Any]:
+) -> HandoffChain:
     """The handoffs of a task as a sequence diagram in Mermaid."""
     full = context.environment.lookup.resolve(task_id)
     handoffs = handoff_list(context, task=full)
-    return {"taskId": full, "handoffs": [one.id for one in handoffs], "text": mermaid(handoffs)}
+    return HandoffChain({"taskId": full, "handoffs": [one.id for one in handoffs], "text": mermaid(handoffs)})
 
 
 @contextmanager

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
+from aof.support.answer import StructAnswer
+
 SCHEMA_VERSION: Final = 1
 DELEGATED: Final = "task.delegated"  # part of a task has gone to a child, or a worker was started for it
 SUPERSEDED: Final = (
@@ -42,7 +44,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     payload: dict[str, Any] = {}
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Event(StructAnswer, msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One line of the log.
 
     `actor` gave the command, `agent` is for whom where that is another, and `called_by` is whose session, token or run

@@ -17,7 +17,7 @@ from aof.org.model import Agent, OrgChart
 from aof.org.rights import kind_of
 from aof.org.routing import AgentHealth, limits_of
 from aof.store import directory
-from aof.store.lists import Query
+from aof.store.lists import DictAnswer, Query
 from aof.tasks import fields
 from aof.tasks import model as tasks_model
 from aof.workflows import model as workflows_model
@@ -29,6 +29,53 @@ if TYPE_CHECKING:
     from aof.org.routing import Route
     from aof.store.directory import OrgReport
     from aof.tasks.model import Task
+
+
+class ShownChart(DictAnswer):
+    """The org chart in force with what each agent holds and may do, in the names that JSON has."""
+
+    __slots__ = ()
+
+    @property
+    def state(self) -> str:
+        """Which chart is in force."""
+        return str(self["state"])
+
+    @property
+    def agents(self) -> list[dict[str, Any]]:
+        """The agents, with their load and limits."""
+        agents: list[dict[str, Any]] = self["agents"]
+        return agents
+
+    @property
+    def teams(self) -> list[dict[str, Any]]:
+        """The teams, with their load."""
+        teams: list[dict[str, Any]] = self["teams"]
+        return teams
+
+    @property
+    def roles(self) -> dict[str, list[str]]:
+        """Who has each role."""
+        roles: dict[str, list[str]] = self["roles"]
+        return roles
+
+    @property
+    def routing(self) -> list[dict[str, Any]]:
+        """The rules by tag."""
+        routing: list[dict[str, Any]] = self["routing"]
+        return routing
+
+    @property
+    def escalation(self) -> list[str]:
+        """The roles, from a worker upward."""
+        escalation: list[str] = self["escalation"]
+        return escalation
+
+    @property
+    def maintainers(self) -> list[str]:
+        """Who maintains the project."""
+        maintainers: list[str] = self["maintainers"]
+        return maintainers
 
 
 class OrgCheck(Result, frozen=True, kw_only=True):
@@ -65,11 +112,12 @@ def org_report(context: CallContext) -> OrgReport:
 
 
 @operation(effect="read", example="aof org show", family=_ORG)
-def org_show(context: CallContext) -> dict[str, Any]:
+def org_show(context: CallContext) -> ShownChart:
     """The org chart in force, with what each agent holds and may do."""
     report = org_report(context)
     maintainers, health = context.environment.policy.maintainers, context.environment.store.health()
-    return {"state": report.state, **chart_view(report.chart, org_load(context), maintainers, health)}
+    shown = chart_view(report.chart, org_load(context), maintainers, health)
+    return ShownChart({"state": report.state, **shown})
 
 
 @operation(effect="read", example="aof org check", family=_ORG)

@@ -13,6 +13,7 @@ import msgspec
 from aof.errors import AtCapacity, BudgetTooSmall, Call
 from aof.kernel.events import Event
 from aof.org.model import Agent, AutonomyLimits, OrgChart, Risk, Target
+from aof.support.answer import StructAnswer
 from aof.tasks.fields import required_capabilities
 from aof.tasks.model import Routing
 
@@ -75,7 +76,7 @@ class RoutingStep(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omi
     outcome: str
 
 
-class Route(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Route(StructAnswer, msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """Who gets the task and why. `state` is `waits` when those who could take it are busy."""
 
     state: Literal["routed", "waits", "no_route"]

@@ -23,6 +23,7 @@ from aof.portable.snapshot import KeptView
 from aof.queries import history as queries_history
 from aof.runs import model as runs_model
 from aof.store import port
+from aof.store.lists import DictAnswer
 from aof.support import typed
 from aof.support.printable import Say, silent
 
@@ -31,6 +32,71 @@ if TYPE_CHECKING:
     from aof.kernel.context import CallContext, Environment
     from aof.runs.model import Heartbeat
     from aof.tasks.model import Task
+
+
+class PortableSnapshot(DictAnswer):
+    """The portable view: a document in the shape of the agent task contract."""
+
+    __slots__ = ()
+
+    @property
+    def session_id(self) -> str:
+        """The session that it is of."""
+        return str(self["sessionId"])
+
+    @property
+    def sequence(self) -> int:
+        """The event that it is after."""
+        sequence: int = self["sequence"]
+        return sequence
+
+    @property
+    def tasks(self) -> list[dict[str, Any]]:
+        """The tasks."""
+        tasks: list[dict[str, Any]] = self["tasks"]
+        return tasks
+
+    @property
+    def threads(self) -> list[dict[str, Any]]:
+        """The conversations."""
+        threads: list[dict[str, Any]] = self["threads"]
+        return threads
+
+    @property
+    def attempts(self) -> list[dict[str, Any]]:
+        """The runs that are under way, and those that ended last."""
+        attempts: list[dict[str, Any]] = self["attempts"]
+        return attempts
+
+    @property
+    def blocked_tasks(self) -> list[dict[str, Any]]:
+        """The tasks that are held, and why."""
+        blocked_tasks: list[dict[str, Any]] = self["blockedTasks"]
+        return blocked_tasks
+
+    @property
+    def task_summary(self) -> dict[str, Any]:
+        """How many tasks are in which status."""
+        task_summary: dict[str, Any] = self["taskSummary"]
+        return task_summary
+
+    @property
+    def task_graph(self) -> dict[str, Any]:
+        """How the tasks are connected."""
+        task_graph: dict[str, Any] = self["taskGraph"]
+        return task_graph
+
+
+class PortableLog(DictAnswer):
+    """What happened, in the words of the agent task contract."""
+
+    __slots__ = ()
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The events in order."""
+        events: list[dict[str, Any]] = self["events"]
+        return events
 
 
 Named = tuple[str, dict[str, Any]] | None
@@ -201,12 +267,12 @@ def snapshot(
     at: At | None = None,
     archived: Annotated[bool, param("also what was archived")] = False,
     say: Say = silent,
-) -> dict[str, Any]:
+) -> PortableSnapshot:
     """All tasks, their graph and what is blocked, in a portable form.
 
     As they are, or `at` an event: as they were then, by the log alone.
     """
-    return context.environment.portable.snapshot(at=at, archived=archived, say=say)
+    return PortableSnapshot(context.environment.portable.snapshot(at=at, archived=archived, say=say))
 
 
 @operation(
@@ -222,7 +288,7 @@ def portable_log(
     after: Annotated[int, param("only events with a greater number", Spelling(metavar="SEQ"), ge=0)] = 0,
     type: Annotated[str, param("only events of this type")] | None = None,  # noqa: A002 - what it is called everywhere
     limit: Annotated[int, param("only the last N events", ge=0)] | None = None,
-) -> dict[str, Any]:
+) -> PortableLog:
     """What happened, as portable events.
 
     In the words of the agent task contract; what has no such word is left out.
@@ -230,7 +296,7 @@ def portable_log(
     fits = _wanted(context.environment, task_id, after, type, limit)
     with typed.uncollected():
         found = deque(filter(fits, lines(context.environment.store.events())), maxlen=limit)
-    return {"events": list(found)}
+    return PortableLog({"events": list(found)})
 
 
 @method

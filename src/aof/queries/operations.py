@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from aof.kernel.events import Event
     from aof.kernel.kinds import GraphForm, Priority, Sort, Status, Stream
     from aof.kernel.results import Printed
-    from aof.queries.read_models import Listed, ShownTask, Summary
+    from aof.queries.read_models import Listed, ShownTask, Summary, TasksThen
     from aof.queries.results import Events
     from aof.queries.views import Drawing
     from aof.store.lists import Row
@@ -471,9 +471,9 @@ def replay(
     at: Annotated[EventName, param("the event: its number, or 8 or more digits of its hash", EVENT)],
     *,
     say: Say = silent,
-) -> dict[str, Any]:
+) -> TasksThen:
     """All tasks as they were after an event."""
     store = context.environment.store
     seq = queries_history.number_of(store, at)
     past = queries_history.tasks_at(store, seq, say).values()
-    return {"seq": seq, "tasks": [queries_history.past_view(task) for task in past]}
+    return read_models.TasksThen({"seq": seq, "tasks": [queries_history.past_view(task) for task in past]})

@@ -124,6 +124,24 @@ class Listed(DictAnswer):
         return self.get("nextCursor")
 
 
+class TasksThen(DictAnswer):
+    """Every task as it was after an event."""
+
+    __slots__ = ()
+
+    @property
+    def seq(self) -> int:
+        """The number of the event."""
+        seq: int = self["seq"]
+        return seq
+
+    @property
+    def tasks(self) -> list[dict[str, Any]]:
+        """The tasks."""
+        tasks: list[dict[str, Any]] = self["tasks"]
+        return tasks
+
+
 class Summary(Listed):
     """The tasks that match, counted by status."""
 

@@ -20,6 +20,7 @@ from aof.runs.model import OUTPUT_FILES, Run, RunResult
 from aof.store import port
 from aof.store.lists import PARTS, Query, Row
 from aof.store.port import Scope, ScopeTooNarrow, Store, Unit
+from aof.support.answer import StructAnswer
 from aof.support.words import hold, wanted, words
 from aof.tasks.body import parts
 from aof.tasks.graph import held_by_dependency, readiness
@@ -34,7 +35,7 @@ _BOX_WIDTH, _BOX_HEIGHT, _GAP_X, _GAP_Y, _MARGIN, _LABEL = 240, 44, 60, 16, 20, 
 Edge = tuple[str, str, str]
 
 
-class Drawing(msgspec.Struct, frozen=True):
+class Drawing(StructAnswer, frozen=True):
     """A drawn graph: the text of the form that was asked for, and what it shows."""
 
     text: str

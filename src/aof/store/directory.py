@@ -14,6 +14,7 @@ from aof.handoffs.audit import AuditRecord
 from aof.kernel.findings import Finding
 from aof.merge.model import Report as MergeReport
 from aof.org.model import Gate, OrgChart
+from aof.support.answer import StructAnswer
 from aof.tasks.model import Task
 
 
@@ -172,7 +173,7 @@ class ProjectFiles(Protocol):
 OrgState = Literal["absent", "current", "last_good", "unusable", "unreadable"]
 
 
-class OrgReport(msgspec.Struct, frozen=True, kw_only=True):
+class OrgReport(StructAnswer, frozen=True, kw_only=True):
     """Which chart is in force, and what is wrong with the one that is written down."""
 
     path: str
@@ -193,7 +194,7 @@ class OrgSource(Protocol):
         ...
 
 
-class WorkflowReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class WorkflowReport(StructAnswer, frozen=True, kw_only=True, rename="camel"):
     """One template that is written down, and everything that is wrong with it; `document` is None if unreadable."""
 
     name: str

@@ -11,6 +11,7 @@ import msgspec
 
 from aof.kernel.kinds import BlockedKind, Ending, LockMode, Priority, Status, Visibility
 from aof.kernel.model import run_id, run_place
+from aof.support.answer import StructAnswer
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -187,7 +188,7 @@ class FileLock(_Part, frozen=True, kw_only=True):
     since: str
 
 
-class Task(_Part, frozen=True, kw_only=True):
+class Task(StructAnswer, _Part, frozen=True, kw_only=True):
     """The durable objective. Stable over retries.
 
     `aliases` are IDs that the task had in other clones before histories were merged.

@@ -21,6 +21,7 @@ from starlette.responses import Response
 from aof.api.call import Caller, reader_of
 from aof.api.catalogue import BY_TOOL, Operation
 from aof.errors import AofError
+from aof.support.typed import prepare_type
 from aof.surfaces.mcp import tools
 from aof.surfaces.mcp.sessions import SESSION_HEADER, Hub, Session
 
@@ -42,7 +43,7 @@ class _Call(msgspec.Struct, forbid_unknown_fields=True):
     params: _Params
 
 
-_decoder: Final = msgspec.json.Decoder(_Call)
+_decoder: Final = msgspec.json.Decoder(prepare_type(_Call))
 
 
 class DirectCall(NamedTuple):
