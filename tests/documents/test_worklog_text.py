@@ -281,6 +281,19 @@ def test_whatever_stands_in_a_file_reading_never_fails_and_changes_keep_all_othe
         ]
 
 
+@given(st.lists(_LINES, max_size=40), st.sampled_from(["\n", "\r\n"]), st.sampled_from(["", "# Worklog — p\n"]))
+def test_the_pinned_lines_are_found_without_reading_the_sessions_below_them(
+    lines: list[str], end: str, title: str
+) -> None:
+    text = title.replace("\n", end) + end.join(lines)
+    assert parse_worklog(worklog_text.pinned_part(text)).status == parse_worklog(text).status
+    statuses = {"ada": "x", "zed": "y", worklog_text.FOCUS: "z"}
+    changed = worklog_text.with_status(text, statuses)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worklog_text, "pinned_part", lambda whole: whole)
+        assert changed == worklog_text.with_status(text, statuses)
+
+
 _MADE = {"## Decision Index", "| Decision | Owner | Timestamp | Section |", "| --- | --- | --- | --- |"}
 
 

@@ -181,11 +181,15 @@ class _Writer:
         self._texts: dict[str, str] = {}
         self._text = text or worklog_text.new_worklog(policy.project)
         self._touched: dict[str, None] = {}
-        known = parse_worklog(self._text)
+        left = end_of_file(files.note) if text else None  # how AOF has left the file, where nobody else has written it
+        known = parse_worklog(self._text if left is None else worklog_text.pinned_part(self._text))
         self._lines = {line.key: line.text for line in known.status}
         agents = policy.org.agents if policy.org is not None else ()
         self._pinned = {agent.id: IDLE for agent in agents if agent.active and agent.id not in self._lines}
-        self._begin(known)
+        if left is None:
+            self._begin(known)
+        else:
+            self._appender = worklog_text.Appender(left.end, left.session, left.date)
 
     def _begin(self, known: Worklog) -> None:
         last = known.sessions[-1] if known.sessions else None

@@ -336,6 +336,14 @@ def parse_worklog(text: str) -> Worklog:
     return _Reading(markdown.scan(text.removeprefix("\ufeff"))).worklog()
 
 
+def pinned_part(text: str) -> str:
+    """Title and pinned lines without the sections; the whole text where what stands above them may hide one."""
+    place = text.find("\n## ") + 1
+    above = text[:place]
+    titled = above.startswith("# ") or "\n# " in above
+    return above if titled and not any(opens in above for opens in ("```", "~~~", "<!--")) else text
+
+
 def last_session(text: str) -> int:
     """The number of the session that stands last; 0 where there is none. Looks from the end, for files are long."""
     end = len(text)
@@ -617,16 +625,20 @@ def status_line(key: str, text: str) -> str:
 
 def with_status(text: str, statuses: Mapping[str, str]) -> str:
     """The file with pinned lines changed, by their keys, or added where there are none for them."""
-    lines, left = markdown.split_lines(text), dict(statuses)
-    for one in parse_worklog(text).status if left else ():
+    if not statuses:
+        return text
+    above = pinned_part(text)
+    rest = text[len(above) :]
+    lines, left = markdown.split_lines(above), dict(statuses)
+    for one in parse_worklog(above).status:
         status = left.pop(one.key, None)
         if status is not None and one.text != inline(status):
             old = lines[one.number - 1]
             lines[one.number - 1] = status_line(one.key, status) + old[len(old.rstrip("\r\n")) :]
-    text = "".join(lines)
+    above = "".join(lines)
     for key, status in left.items():
-        text = _with_new_status(text, key, status_line(key, status))
-    return text
+        above = _with_new_status(above, key, status_line(key, status))
+    return above + rest
 
 
 def _with_new_status(text: str, key: str, line: str) -> str:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -16,6 +17,7 @@ import pytest
 
 import aof
 from aof.api.fabric import Fabric
+from aof.documents import reading
 from aof.service.bootstrap import open_fabric
 from aof.store.files.locks import STRIPES
 from tests.support.repository import ROOT
@@ -134,25 +136,46 @@ def test_a_step_of_mail_takes_as_many_python_calls_in_a_mailbox_of_hundreds_as_i
 
 
 def _calls_of_mail(fabric: Fabric) -> Counter[str]:
-    """The Python calls of each step of one message; the first message is not counted."""
-    calls: Counter[str] = Counter()
-    step = ""
+    """The Python calls of each step of one message; those of the message before it are not told."""
+    calls = Counter[str]()
+    for _ in range(2):
+        calls.clear()
+        with _counted(calls, "send"):
+            sent = fabric.mail_send("bob", "Which port?").message_id
+        with _counted(calls, "ack"):
+            fabric.mail_ack(sent, agent="bob", reason="read")
+        with _counted(calls, "close"):
+            fabric.mail_close(sent, disposition="resolved", reason="done")
+    return calls
+
+
+def test_a_worklog_of_thousands_of_lines_follows_a_claim_with_the_calls_of_a_new_one(tmp_path: Path) -> None:
+    calls = Counter[str]()
+    for name, lines in (("new", 10), ("long", 5_000)):
+        aof.init(tmp_path / name / "data")
+        with open_fabric(tmp_path / name / "data", actor="ada") as fabric:
+            fabric.worklog_add("handoff.posted", subject="parser ready", quick=True, next_owner="bob")
+            with (tmp_path / name / "data" / "WORKLOG.md").open("a", encoding="utf-8") as file:
+                file.write("\n14:32 — ada: parser done.\n" * lines)
+            reading.follow_all(fabric.services.environment)
+            for title in ("first", "second"):
+                fabric.claim(fabric.create(title, brief="Do it.").task_id, agent="ada")
+                with _counted(calls, f"{name} {title}"):
+                    reading.follow_all(fabric.services.environment)
+    assert calls["long second"] <= 1.1 * calls["new second"]
+
+
+@contextmanager
+def _counted(calls: Counter[str], name: str) -> Iterator[None]:
+    """Count the Python calls that are made meanwhile."""
 
     def count(_frame: FrameType, event: str, _given: object) -> None:
         if event == "call":
-            calls[step] += 1
+            calls[name] += 1
 
     before = sys.getprofile()
-    for counted in (False, True):
-        if counted:
-            sys.setprofile(count)
-        try:
-            step = "send"
-            sent = fabric.mail_send("bob", "Which port?").message_id
-            step = "ack"
-            fabric.mail_ack(sent, agent="bob", reason="read")
-            step = "close"
-            fabric.mail_close(sent, disposition="resolved", reason="done")
-        finally:
-            sys.setprofile(before)
-    return calls
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
