@@ -229,7 +229,9 @@ def test_init_says_what_the_client_will_ask(aof: Aof) -> None:
     said = aof("init", "--agent", "claude", "--agent", "amp")
     assert "next: Claude Code asks at its next start whether you trust the folder and approve the server" in said.out
     assert "next: Amp waits until you approve the server: amp mcp approve aof" in said.out
-    assert "next:" not in aof("init", "--agent", "claude", "--agent", "amp").out
+    again = aof("init", "--agent", "claude", "--agent", "amp").out
+    assert "next:" not in again
+    assert again.endswith("claude, amp: connected already\n")
 
 
 @pytest.mark.usefixtures("no_mcp")

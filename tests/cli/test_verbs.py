@@ -457,3 +457,40 @@ def test_who_approves_or_completes_what_is_done_is_told_so(aof: Aof) -> None:
     assert aof("approve", "001").out == f"{task_id}  done\n"
     for again in (("approve", "001"), ("complete", "001", "--agent", "zed"), ("complete", "001", "--agent", "ada")):
         assert aof(*again).out == f"{task_id}  already done\n"
+
+
+def test_a_failure_says_when_the_task_can_be_claimed_again_and_takes_its_reason_in_place(aof: Aof) -> None:
+    made = aof("create", "one", "--json").data["taskId"]
+    aof("claim", "001", "--agent", "ada")
+    said = aof("fail", "001", "it broke", "--agent", "ada")
+    assert said.out.startswith(f"{made}  waiting  can be claimed again at 2")
+    shown = aof("show", "001", "--json").data
+    assert said.out.split()[-1] == shown["retry"]["notBefore"]
+    assert shown["lastError"]["message"] == "it broke"
+
+
+def test_a_failure_of_the_last_attempt_says_where_the_task_is(aof: Aof) -> None:
+    made = aof("create", "one", "--max-attempts", "1", "--json").data["taskId"]
+    aof("claim", "001", "--agent", "ada")
+    said = aof("fail", "001", "--reason", "it broke", "--agent", "ada", "--json").data
+    assert said == {"taskId": made, "status": "deadletter"}
+
+
+def test_a_list_of_what_waits_is_named_to_who_asks_for_it_by_status(aof: Aof) -> None:
+    said = aof("list", "--status", "waiting").err
+    assert "aof list --waiting" in said
+    assert aof("list", "--waiting").code == 0
+
+
+def test_an_undo_says_in_words_what_goes_back_and_an_approval_names_reopen(aof: Aof) -> None:
+    aof("create", "one")
+    aof("edit", "001", "--agent", "bob", "--tag", "x")
+    assert "routing agent bob → nothing; routing tags x → nothing" in aof("undo", "--dry-run").out
+    aof("edit", "001", "--clear", "agent")
+    aof("claim", "001", "--agent", "ada")
+    aof("complete", "001", "--agent", "ada", "--outcome", "needs_review")
+    aof("approve", "001", "--actor", "boss")
+    said = aof("undo", "--actor", "boss").err
+    assert "does not go back from done to review" in said
+    assert "aof --actor boss reopen TASK-" in said
+    assert "aof undo --seq N" in aof("redo").err

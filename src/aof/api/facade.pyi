@@ -60,6 +60,7 @@ from aof.kernel.results import (
     Created,
     Depends,
     Edited,
+    Failed,
     Moved,
     Primed,
     Printed,
@@ -436,7 +437,7 @@ class Facade:
         agent: str | None = None,
         key: str | None = None,
         expect_rev: int | None = None,
-    ) -> Moved:
+    ) -> Failed:
         """End your run as failed; it is retried while attempts are left."""
 
     def approve(

@@ -107,6 +107,12 @@ class Released(Moved, frozen=True, kw_only=True, omit_defaults=True):
     waits_for: tuple[str, ...] | None = None
 
 
+class Failed(Moved, frozen=True, kw_only=True, omit_defaults=True):
+    """Where the task is now; and if it is retried after a pause, when it can be claimed again."""
+
+    not_before: str | None = None
+
+
 class NextHop(Result, frozen=True, kw_only=True, omit_defaults=True):
     """A hop that the task waits at now: to be taken (`ready`) or approved (`review`), by one of these agents.
 

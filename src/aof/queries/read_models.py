@@ -160,6 +160,7 @@ class Summary(Listed):
         return counts
 
 
+_WAITING = "waiting"  # what lists call a task that is ready and cannot be claimed yet
 _NAMED = 1_000  # tasks that are asked for by their IDs
 _READ_MODELS_LONGEST: Final = 500  # characters that can be searched for
 # What a list can be sorted by, and the order that this is.
@@ -191,7 +192,7 @@ class ReadModels:
         status, limit = given.get("status"), given.get("limit")
         wanted = (status,) if isinstance(status, str) else tuple(status or ())
         for name in wanted:
-            _choice("status", name, STATUSES)
+            _status(name)
         if limit is not None and (type(limit) is not int or limit < 0):
             raise InvalidInput(f"limit {limit!r} is not a whole number from zero up", "give a number such as 20")
         if (priority := given.get("priority")) is not None:
@@ -435,6 +436,13 @@ def _problem(problem: AofError) -> dict[str, Any]:
 def _counted(by_status: Mapping[Any, int]) -> dict[str, int]:
     finished = sum(count for status, count in by_status.items() if status in FINISHED)
     return {"total": sum(by_status.values()), "done": by_status.get("done", 0), "finished": finished}
+
+
+def _status(given: str) -> None:
+    if given == _WAITING:
+        what = "'waiting' is no status: such a task is ready, and waits for something"
+        raise InvalidInput(what, "list what waits", Call("list", {"waits": True}), parameter="status")
+    _choice("status", given, STATUSES)
 
 
 def _choice(name: str, given: object, there: Sequence[str]) -> None:

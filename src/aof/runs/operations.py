@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         AskedQuestion,
         Beaten,
         Completed,
+        Failed,
         Moved,
         NextHop,
         Released,
@@ -529,7 +530,7 @@ def deliver(
     section="work",
     order=50,
     summary="end a run as failed; it is retried while attempts are left",
-    example='aof fail 001 --code tests_failed --reason "3 of 20 failed" --agent swe-qa',
+    example='aof fail 001 "3 of 20 failed" --code tests_failed --agent swe-qa',
     acts="agent",
     tool_example=(("code", "tests_failed"), ("message", "3 of 20 failed")),
 )
@@ -538,7 +539,7 @@ def fail(
     task_id: TaskId,
     message: Annotated[
         str,
-        param("what went wrong", Spelling(option="--reason", metavar="T", also=("--message", "--text", "--error"))),
+        param("what went wrong", Spelling(place="[TEXT]", also=("--reason", "--text", "--message", "--error"))),
     ] = "",
     *,
     code: Annotated[str, param("short name of what went wrong")] = "failed",
@@ -550,9 +551,9 @@ def fail(
     agent: ActingAgent | None = None,
     key: IdempotencyKey | None = None,
     expect_rev: ExpectedRev | None = None,
-) -> Moved:
+) -> Failed:
     """End your run as failed; it is retried while attempts are left."""
-    return context.dispatcher.move(
+    done = context.dispatcher.on_task(
         commands.Fail,
         task_id,
         run=run,
@@ -564,6 +565,9 @@ def fail(
         cause=cause,
         retryable=retryable,
     )
+    task = require_task(done)
+    not_before = task.retry.not_before if task.status == "ready" else None
+    return kernel_results.Failed(task_id=task.id, status=task.status, not_before=not_before)
 
 
 @operation(

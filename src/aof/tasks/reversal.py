@@ -180,7 +180,7 @@ def _content(before: Task, after: Task) -> Iterator[Step]:
         for name in fields.EDITABLE
         if name not in ("description", "parentId") and old.get(name) != new.get(name)
     }
-    words = [f"{name} {_shown(new.get(name))} → {_shown(old.get(name))}" for name in changes]
+    words = [text for name in changes for text in _in_words(name, old.get(name), new.get(name))]
     if before.body != after.body:
         text = body.description(before.body)
         if body.with_description(after.body, text) == before.body:
@@ -204,8 +204,24 @@ def _way_back(old: Any, new: Any) -> Any:
     return old
 
 
+def _in_words(name: str, old: Any, new: Any) -> Iterator[str]:
+    """What goes back to what; of an object each key that differs."""
+    if not isinstance(old or {}, dict) or not isinstance(new or {}, dict):
+        yield f"{name} {_shown(new)} → {_shown(old)}"
+        return
+    was, now = old or {}, new or {}
+    for key in {**was, **now}:
+        if was.get(key) != now.get(key):
+            yield f"{name} {key} {_shown(now.get(key))} → {_shown(was.get(key))}"
+
+
 def _shown(value: Any) -> str:
-    text = "nothing" if value in (None, "", [], {}) else str(value)
+    if value in (None, "", [], {}):
+        return "nothing"
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        text = ", ".join(value)
+    else:
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return f"{text[:_WORDS]}…" if len(text) > _WORDS else text
 
 
@@ -250,7 +266,10 @@ def _status(before: Task, after: Task) -> Iterator[Step]:
         reason = before.cancel.reason if before.cancel is not None else None
         yield Step(commands.CancelTask, after.id, {"reason": reason}, words)
     else:
-        raise _refused(after.id, f"a task does not go back from {new} to {old}", "see what can be done with it", "show")
+        why = f"a task does not go back from {new} to {old}"
+        if new in FINISHED:
+            raise _refused(after.id, why, "open it again", "reopen")
+        raise _refused(after.id, why, "see what can be done with it", "moves")
 
 
 def _by_somebody(task: Task) -> Blocked | None:

@@ -224,15 +224,17 @@ VERBS: tuple[Verb, ...] = (
         ),
         example="aof deliver 001 --to channel:releases"),
     Verb("fail", "end a run as failed; it is retried while attempts are left", operation="fail", section="work", order=50,
-        arguments=(Argument("ID", "task ID or a unique part of it", target="task_id"),),
+        arguments=(
+            Argument("ID", "task ID or a unique part of it", target="task_id"),
+            Argument("TEXT", "what went wrong", required=False, target="message", also=("--reason", "--text", "--message", "--error")),
+        ),
         options=(
-            Option("--reason", "what went wrong", metavar="T", target="message", also=("--message", "--text", "--error")),
             Option("--code", "short name of what went wrong", metavar="C"),
             Option("--cause", "how the run ended: failed, timed_out or lost", metavar="C", words=("failed", "timed_out", "lost")),
             Option("--no-retry", "do not try again", target="retryable", value=False),
             _RUN, _AGENT_2, _KEY, _EXPECT_REV,
         ),
-        example='aof fail 001 --code tests_failed --reason "3 of 20 failed" --agent swe-qa'),
+        example='aof fail 001 "3 of 20 failed" --code tests_failed --agent swe-qa'),
     Verb("release", "give a claimed task back unfinished; after delegating, until its children have ended", operation="release", section="work", order=60,
         arguments=(Argument("ID", "task ID or a unique part of it", target="task_id"),),
         options=(

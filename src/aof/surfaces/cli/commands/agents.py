@@ -77,7 +77,7 @@ def init(context: Context, values: dict[str, Any]) -> Answer:
                 screen.line(f"who ran a task {'could' if dry else 'may'} approve it: selfReview = true in aof.toml")
         if driver:
             screen.line(".git/config: merge driver 'aof' added, for 'git pull' and 'aof merge'")
-        _list(screen, changes, dry=dry, found=found)
+        _list(screen, changes, dry=dry, found=found, meant=agents or ())
         for step in steps:
             screen.line(f"next: {step}")
 
@@ -103,7 +103,12 @@ def _shown(changes: list[WrittenFile]) -> list[dict[str, Any]]:
     ]
 
 
-def _list(screen: Screen, changes: list[WrittenFile], *, dry: bool, found: Sequence[str] = ()) -> None:
+def _list(
+    screen: Screen, changes: list[WrittenFile], *, dry: bool, found: Sequence[str] = (), meant: Sequence[str] = ()
+) -> None:
+    """What was written, or would be; of the agents that were meant, that nothing was left to do."""
+    if meant and not changes:
+        screen.line(f"{', '.join(meant)}: connected already")
     for one in found if dry else ():
         screen.line(f"found {one}")
     for change in changes:

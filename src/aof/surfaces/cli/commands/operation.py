@@ -64,6 +64,13 @@ def _released(screen: Screen, moved: Any) -> None:
     screen.line(f"{moved.task_id}  {screen.paint(waits, 'waiting')}")
 
 
+def _failed(screen: Screen, failed: Any) -> None:
+    if failed.not_before is None:
+        _moved(screen, failed)
+        return
+    screen.line(f"{failed.task_id}  {screen.paint('waiting', 'waiting')}  can be claimed again at {failed.not_before}")
+
+
 def _created(screen: Screen, made: Any) -> None:
     shown = made.waits or made.status
     screen.line(f"{made.task_id}  {screen.paint(shown, 'waiting' if made.waits else made.status)}  {made.file_path}")
@@ -416,6 +423,7 @@ _TEXTS: dict[str, Callable[[Screen, Any], None]] = {
     "dep_add": _depends,
     "dep_remove": _depends,
     "edit": _edited,
+    "fail": _failed,
     "heartbeat": lambda screen, beaten: screen.line(f"{beaten.task_id}  alive until {beaten.expires_at}"),
     "inbox": _inbox,
     "lock": _locks,
