@@ -568,16 +568,18 @@ class TablePlace:
     @cached_property
     def rows(self) -> tuple[RowPlace, ...]:
         """Every line that follows and begins with a bar."""
-        found: list[RowPlace] = []
+        return tuple(self.from_top())
+
+    def from_top(self) -> Iterator[RowPlace]:
+        """The same, each read when it is asked for."""
         place, text = self.top, self._text
         while place < self._end:
             end = text.find("\n", place) + 1 or len(text)
             line = text[place : min(end, self._end)]
             if not (line.startswith("|") or line.lstrip().startswith("|")):
                 break
-            found.append(RowPlace(place, end, line))
+            yield RowPlace(place, end, line)
             place = end
-        return tuple(found)
 
     @property
     def bottom(self) -> int:

@@ -285,10 +285,8 @@ def message_in(box: Mailbox, message_id: str) -> MailMessage | AofError:
                 Call("mail_check", {}),
             )
         return card.message
-    table = box.table(CLOSED)
-    for row in table.rows if table is not None else ():
-        if row.cells[:1] == (message_id,):
-            return closed_message(row.cells)
+    if (row := box.closed_row(message_id)) is not None:
+        return closed_message(row.cells)
     return MessageNotFound(
         f"there is no message {message_id[:80]!r}", "see which messages there are", Call("mail_list", {})
     )

@@ -26,6 +26,7 @@ from aof.documents.mail_cards import (
     CardPlace,
     MailboxSection,
     Outline,
+    RowPlace,
     TableEdit,
     TablePlace,
     apply_edits,
@@ -168,12 +169,12 @@ class Mailbox:
         """Everybody whom the snapshot or a card names as a receiver; each has a row where the parts are known."""
         return chain(self.known_names, () if self.is_known else (head.receiver for head in self.heads))
 
-    def is_closed(self, message_id: str) -> bool:
-        """Whether the closed summary has the message."""
-        section = self.section(CLOSED)
-        if section is None or self.text.find(message_id, section.start, section.end) < 0:
-            return False
-        return message_id in self.closed_ids
+    def closed_row(self, message_id: str) -> RowPlace | None:
+        """What the closed summary has of the message."""
+        section, table = self.section(CLOSED), self.table(CLOSED)
+        if section is None or table is None or self.text.find(message_id, section.start, section.end) < 0:
+            return None
+        return next((row for row in table.from_top() if row.first == message_id), None)
 
     @cached_property
     def closed_ids(self) -> tuple[str, ...]:
@@ -491,7 +492,7 @@ def _card_edits(box: Mailbox, place: CardPlace, card: Card, status: str, ack: Ac
 def _status_edit(text: str, place: CardPlace, card: Card, status: str) -> TableEdit:
     assert card.status_line is not None
     start = _line_start(text, place.start, card.status_line)
-    line = text[start : text.find("\n", start) if "\n" in text[start:] else len(text)].rstrip("\r")
+    line = text[start : place.end].partition("\n")[0].rstrip("\r")
     found = (_BOLD_STATUS if card.form == "bold" else _TABLE_STATUS).match(line)
     assert found is not None
     return TableEdit(start + found.start(2), start + found.end(2), status)
@@ -664,7 +665,7 @@ class _Writer:
 
     def _knows(self, message_id: str) -> bool:
         box = opened(self.text)
-        return bool(box.places(message_id)) or box.is_closed(message_id)
+        return bool(box.places(message_id)) or box.closed_row(message_id) is not None
 
 
 def _is_blank(text: str) -> bool:

@@ -130,7 +130,9 @@ def test_a_step_of_mail_takes_as_many_python_calls_in_a_mailbox_of_hundreds_as_i
             fabric.mail_send("bob", f"Question {number}", body="Which port?\n\n```\nport = 1\n```")
         few = _calls_of_mail(fabric)
         for number in range(290):
-            fabric.mail_send("bob", f"Question {number}", body="Which port?\n\n```\nport = 1\n```")
+            sent = fabric.mail_send("bob", f"Question {number}", body="Which port?\n\n```\nport = 1\n```").message_id
+            if number % 2:
+                fabric.mail_close(sent, disposition="resolved", reason="done")
         many = _calls_of_mail(fabric)
     assert {name: (few[name], many[name]) for name in few if many[name] > 1.1 * few[name]} == {}
 
