@@ -361,6 +361,12 @@ class MemoryStore:
         finally:
             self._state.lock.release()
 
+    @contextmanager
+    def _known(self) -> Iterator[MemoryState]:
+        """All that the log tells now; it does not change meanwhile. Overridden where others write the log."""
+        with self._state.lock:
+            yield self._state
+
     def reserve_id(self, now: int) -> str:
         """A task ID that nobody else will get; the day never goes back."""
         with self._state.lock:
@@ -384,9 +390,9 @@ class MemoryStore:
     def pages(self, queries: Iterable[Query]) -> tuple[Page, ...]:
         """Answer several queries at once."""
         found: list[Page] = []
-        with self._state.lock:
+        with self._known() as state:
             for query in queries:
-                chosen = select_tasks(query, self._state.tasks())
+                chosen = select_tasks(query, state.tasks())
                 kept, end = page_of(query, chosen)
                 by_status: dict[str, int] = dict(Counter(task.status for task in (chosen if query.counted else kept)))
                 found.append(Page(sum(by_status.values()), by_status, tuple(map(_without_body, kept)), end))
@@ -403,13 +409,13 @@ class MemoryStore:
 
     def ids(self, part: str) -> tuple[str, ...]:
         """The IDs that a short form could stand for."""
-        with self._state.lock:
-            return tuple(matching_ids(part, self._state.where(lambda _task: True)))
+        with self._known() as state:
+            return tuple(matching_ids(part, state.where(lambda _task: True)))
 
     def aliases(self) -> dict[str, tuple[str, ...]]:
         """The IDs that tasks had elsewhere."""
-        with self._state.lock:
-            renumbered = [task for task in self._state.tasks().values() if task.aliases]
+        with self._known() as state:
+            renumbered = [task for task in state.tasks().values() if task.aliases]
         found: dict[str, tuple[str, ...]] = {}
         for task in sorted(renumbered, key=lambda task: split_task_id(task.id)):
             for old in task.aliases:
@@ -418,21 +424,21 @@ class MemoryStore:
 
     def resources_in_use(self) -> dict[str, int]:
         """How many running tasks occupy each resource."""
-        with self._state.lock:
-            running = [task for task in self._state.tasks().values() if task.status == "in-progress"]
+        with self._known() as state:
+            running = [task for task in state.tasks().values() if task.status == "in-progress"]
         return dict(Counter(task.resource for task in running if task.resource is not None))
 
     def records(self, task_ids: Collection[str]) -> tuple[Task, ...]:
         """These tasks, without their bodies."""
-        with self._state.lock:
-            found = [task for one in task_ids if (task := self._state.one(one).task) is not None]
+        with self._known() as state:
+            found = [task for one in task_ids if (task := state.one(one).task) is not None]
         return tuple(map(_without_body, found))
 
     def child_counts(self, task_ids: Collection[str]) -> dict[str, dict[str, int]]:
         """How many tasks below each of these are in which status."""
         found: dict[str, dict[str, int]] = {}
-        with self._state.lock:
-            for task in self._state.tasks().values():
+        with self._known() as state:
+            for task in state.tasks().values():
                 if task.parent_id in task_ids:
                     counts = found.setdefault(str(task.parent_id), {})
                     counts[task.status] = counts.get(task.status, 0) + 1
@@ -440,8 +446,8 @@ class MemoryStore:
 
     def attention(self, query: rules.AttentionQuery) -> rules.AttentionPage:
         """What needs a person, from the records themselves."""
-        with self._state.lock:
-            every = [one for task in self._state.tasks().values() for one in rules.attention_of(task)]
+        with self._known() as state:
+            every = [one for task in state.tasks().values() for one in rules.attention_of(task)]
         return rules.selected(query, every)
 
     def _current_chronicle(self) -> sqlite3.Connection:
@@ -484,20 +490,20 @@ class MemoryStore:
 
     def locking(self) -> tuple[Task, ...]:
         """The running tasks that hold locks on files."""
-        with self._state.lock:
-            tasks = self._state.tasks()
+        with self._known() as state:
+            tasks = state.tasks()
             found = [tasks[name] for name in sorted(tasks, key=split_task_id) if tasks[name].locks]
             return tuple(map(_without_body, found))
 
     def heartbeats(self, task_ids: Iterable[str]) -> dict[str, Heartbeat | None]:
         """The last signs of life."""
-        with self._state.lock:
-            return {task_id: copied(self._state.heartbeats.get(task_id)) for task_id in task_ids}
+        with self._known() as state:
+            return {task_id: copied(state.heartbeats.get(task_id)) for task_id in task_ids}
 
     def attempts(self, task_id: str) -> tuple[Run, ...]:
         """Every run, oldest first."""
-        with self._state.lock:
-            return tuple(copied(run) for run in self._state.one(task_id).runs)
+        with self._known() as state:
+            return tuple(copied(run) for run in state.one(task_id).runs)
 
     def output(self, run: Run, stream: str, offset: int, most: int) -> tuple[bytes, int]:  # noqa: ARG002 - the contract's form
         """Always empty: no worker prints into memory."""
@@ -505,9 +511,9 @@ class MemoryStore:
 
     def handoffs(self, tasks: Iterable[Task] | None = None) -> tuple[Handoff, ...]:
         """Every handoff, or those of some tasks; oldest first."""
-        with self._state.lock:
-            every = self._state.folded.values()
-            asked = every if tasks is None else [self._state.one(task.id) for task in tasks]
+        with self._known() as state:
+            every = state.folded.values()
+            asked = every if tasks is None else [state.one(task.id) for task in tasks]
             found = [copied(one) for folded in asked for one in folded.handoffs.values()]
         return tuple(sorted(found, key=by_age))
 
