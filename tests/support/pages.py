@@ -299,6 +299,8 @@ class Reader:
             datetime.now(tz=UTC) + timedelta(hours=1)
         ).date() == tomorrow:  # before midnight, a lease ends on the next day
             text = text.replace(f"{tomorrow}T00:", f"{DAY + self._moved}T00:")
+        # shortly after midnight, what runs at night has its next run on the same day
+        text = re.sub(rf"{DAY + self._moved}(?=T0[01]:00:00\.000Z)", f"{tomorrow}", text)
         today = f"{DAY + self._moved:%d}"
         text = _SHORT_ID.sub(lambda one: f"{DAY:%d}" if one[1] == today else one[1], text)
         return _shifted(text, -self._moved)
