@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import array
 import fcntl
+import multiprocessing
 import os
 import platform
 import shutil
@@ -97,6 +98,9 @@ def scratch(given: str | None) -> Iterator[Path]:
     try:
         yield folder
     finally:
+        for child in multiprocessing.active_children():  # after Ctrl-C they may still write there
+            child.kill()
+            child.join()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -49,7 +49,7 @@ INSTEAD = {
     "open": "aof show ID, or aof retry ID for a finished task",
     "priority": "aof edit ID --priority P",
     "purge": "aof archive ID for what has ended; nothing is ever deleted",
-    "redo": "aof undo --seq N with the number of the undo, which aof log --types shows",
+    "redo": "aof log --types for the number of the undo, then aof undo --seq N",
     "remove": "aof cancel ID, then aof archive ID; nothing is ever deleted",
     "rename": 'aof edit ID --title "…"',
     "rm": "aof cancel ID, then aof archive ID; nothing is ever deleted",
