@@ -20,6 +20,7 @@ from aof.merge.content import EDGE_TYPES, DocumentMerge, Edges
 from aof.merge.lives import FOLLOWING, TaskProgress, TaskStates, Verdict, Views, decide_lives, note_lives
 from aof.merge.model import GENESIS, RULE, Closing, Lane, Merged, Notes, Renumbered, Report, SupersededRun, rule_of
 from aof.merge.names import ANSWERED, BIRTH, Census, Names
+from aof.support.typed import uncollected
 from aof.tasks import rules as tasks_rules
 from aof.tasks.model import Task
 from aof.tasks.rules import close_run, to_blocked, transition
@@ -54,6 +55,7 @@ _HELD: Final = (*_WAITING, "in-progress")
 _replace = msgspec.structs.replace
 
 
+@uncollected()
 def merge(lanes: Sequence[Lane], tips: Sequence[str]) -> Merged:
     """The merge lane for these tips. Lanes that no tip builds on are not looked at."""
     known = Lanes([lane for lane in lanes if lane.commits])
