@@ -33,8 +33,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def services() -> Iterator[ExitStack]:
-    """What serves during one test. It stops after everybody has left: a page that loses its service complains."""
+def services(tmp_path: Path) -> Iterator[ExitStack]:
+    """What serves during one test. It stops after everybody has left: a page that loses its service complains.
+
+    It asks for the folder of the test, so that pytest removes that later: without its tokens, a service lets nobody in.
+    """
+    assert tmp_path.is_dir()
     with ExitStack() as begun:
         yield begun
 
