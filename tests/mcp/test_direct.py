@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -170,3 +171,13 @@ def test_another_token_cannot_use_a_session(mcp: Mcp, tmp_path: Path) -> None:
     mcp.headers["Authorization"] = f"Bearer {serve.create_token(str(tmp_path / '.aof'), 'ada', 'agent').token}"
     assert mcp.call("aof_list").status_code == 404
     assert mcp.direct == [False]
+
+
+def test_a_body_over_the_limit_is_not_performed_however_it_begins(mcp: Mcp) -> None:
+    params = {"name": "aof_list", "arguments": {}, "_meta": META}
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+    named = {"Mcp-Method": "tools/call", "Mcp-Name": "aof_list", "Content-Type": "application/json"}
+    pieces = iter((message, *[b" " * 1_000_000] * 20))  # without a length that could be refused at once
+    answer = mcp.client.post("/mcp", content=pieces, headers=mcp.headers | named)
+    assert answer.status_code == 413
+    assert not any(mcp.direct)

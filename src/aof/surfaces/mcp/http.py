@@ -73,10 +73,10 @@ class McpOverHttp:
         known = {**scope, "user": _owner(caller)}
         session = request.headers.get(SESSION_HEADER)
         if request.method == "POST":
-            body, receive, documents = await self._manager.inspect_body(receive, session)
+            body, receive, may_be_direct = await self._manager.inspect_body(receive, session)
             transport = self._manager.transport(session)
             assert self._hub is not None
-            call = direct_call(self._hub, request, body, caller, transport) if documents else None
+            call = direct_call(self._hub, request, body, caller, transport) if may_be_direct else None
             if call is not None:
                 with self._presence.of(session).calling(listens=False) if session is not None else nullcontext():
                     await (await answer(self._hub, call, transport))(scope, receive, send)
@@ -148,7 +148,7 @@ class _Manager(StreamableHTTPSessionManager):
         return self._server_instances.get(session) if session is not None else None
 
     async def inspect_body(self, receive: Receive, session: str | None) -> tuple[bytes, Receive, bool]:
-        """Read the body, to see whether its answer is a document, not a stream. With it comes what yields it again."""
+        """Read the body, what yields it again, and whether it is whole and answered with a document, not a stream."""
         try:
             body, again = await inspect_body(receive, self.max_request_body_size)
         except NestedTooDeeply as error:
@@ -158,7 +158,8 @@ class _Manager(StreamableHTTPSessionManager):
         transport = self.transport(session)
         if wants_stream and transport is not None:
             transport.is_json_response_enabled = False
-        return body, again, self.json_response
+        whole = len(body) <= self.max_request_body_size  # of a longer one only the beginning has been read
+        return body, again, whole and self.json_response
 
     @property
     def json_response(self) -> bool:
